@@ -56,7 +56,7 @@ def capacity_words(text: str, dtype: str = "float32") -> int:
     if scale is None:
         raise InputError("capacity", text, f"unit {unit!r} is none of {_UNITS}")
     whole, _, decimals = number.partition(".")
-    total = int((whole or "0") + decimals) * scale // 10 ** len(decimals)
+    total: int = int((whole or "0") + decimals) * scale // 10 ** len(decimals)
     words = total // itemsize(dtype)
     if words < 1:
         raise InputError(
