@@ -1,4 +1,4 @@
-"""The one error tree of the project. Every message names the field, the value, the limit, a remedy."""
+"""The one error tree: every message names the field, the value, the limit and a remedy."""
 
 from __future__ import annotations
 
