@@ -1,0 +1,282 @@
+"""The tiling of least traffic over a stated family, by an exhaustive search in closed form.
+
+The family: all tile sizes of batch, channels and output axes (one for each distinct number of
+tiles), with the output, the weight or the input stationary, both orders of the two outer loop
+groups, and any one operand streamed through a single word. In every schedule the traffic never
+rises with the size of one of the channel tiles, so that the largest which fits is taken in closed
+form and only the other sizes are enumerated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from pebble.axis import ceil_div
+from pebble.errors import InfeasibleError, InputError, SolverError
+from pebble.shapes import ConvShape
+from tiling.cuts import AxisCut, cut_axis, tile_sizes
+from tiling.tile import Schedule, Tiling
+from tiling.traffic import Sizes, evaluate, group_footprint, group_traffic, tile_extents
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    Floats = NDArray[float64]
+
+MOST_POINTS = 300_000
+"""Position tiles that one search looks at; above it, each axis is thinned and said so."""
+
+
+def optimise(shape: ConvShape, capacity_words: int, *, private: bool = False) -> Tiling:
+    """The tiling of least traffic that fits the fast memory.
+
+    Args:
+        shape: the layer.
+        capacity_words: fast memory, in elements.
+        private: only output-stationary tilings that keep whole tiles of all operands and nothing
+            between output tiles: what a thread block with a memory of its own can run.
+
+    Returns:
+        A tiling with its exact footprint and traffic, both computed again in integers. Ties go
+        to the smaller footprint, then to the first schedule. ``exhaustive`` tells whether the
+        whole family was searched.
+
+    Raises:
+        InputError: the capacity is below 1.
+        InfeasibleError: nothing fits; the message names the smallest capacity that would do.
+
+    >>> shape = ConvShape.of((1, 128, 56, 56), (256, 128, 3, 3), pads=(1, 1, 1, 1))
+    >>> optimise(shape, 4096).traffic.words <= 12_409_856
+    True
+    """
+    if capacity_words < 1:
+        raise InputError("capacity", capacity_words, "must be at least 1 word")
+    if shape.batch == 0 or shape.macs == 0:
+        order = ("n", *shape.axis_names, "k", "c")
+        ones = dict.fromkeys(tile_extents(shape), 1)
+        whole = {**ones, **dict(zip(shape.axis_names, shape.output_spatial, strict=True))}
+        if capacity_words < prod(whole.values()):
+            whole = ones
+        return evaluate(shape, capacity_words, whole, Schedule(order, private=private), True)
+    grid = _Grid.of(shape)
+    found: list[tuple[float, float, int, Schedule, dict[str, int]]] = []
+    for rank, (schedule, sizes) in enumerate(_schedules(shape, grid, capacity_words, private)):
+        best = _least(schedule, sizes, grid, shape, capacity_words)
+        if best is not None:
+            words, footprint, tile = best
+            found.append((words, footprint, rank, schedule, tile))
+    if not found:
+        raise _infeasible(shape, capacity_words, private)
+    *_, schedule, tile = min(found, key=lambda row: row[:3])
+    tiling = evaluate(shape, capacity_words, tile, schedule, grid.exhaustive)
+    if tiling.footprint.words > capacity_words:
+        raise SolverError(
+            f"the search returned {tiling}, whose footprint of {tiling.footprint.words} words "
+            f"exceeds the capacity"
+        )
+    return tiling
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """All position tiles of a shape, one array entry each, in floats."""
+
+    n: Floats
+    steps_n: Floats
+    sizes_axes: list[Floats]
+    steps_axes: list[Floats]
+    touched: Floats
+    largest_touched: Floats
+    taps_axes: list[Floats]
+    all_taps_axes: list[int]
+    positions: Floats
+    live_positions: Floats
+    exhaustive: bool
+
+    @classmethod
+    def of(cls, shape: ConvShape) -> _Grid:
+        import numpy as np
+
+        limits = _limits(shape)
+        batches = tile_sizes(shape.batch, limits[0])
+        axes: list[list[AxisCut]] = []
+        exhaustive = all(
+            limit is None or len(tile_sizes(extent)) <= limit
+            for extent, limit in zip((shape.batch, *shape.output_spatial), limits, strict=True)
+        )
+        for axis, limit in zip(shape.axes, limits[1:], strict=True):
+            cuts = [cut_axis(axis, size) for size in tile_sizes(axis.written, limit)]
+            exhaustive = exhaustive and None not in cuts
+            axes.append([cut for cut in cuts if cut is not None])
+        grids = np.meshgrid(*[np.arange(len(c)) for c in (batches, *axes)], indexing="ij")
+        index = [g.ravel() for g in grids]
+
+        def per_axis(name: str) -> list[Floats]:
+            return [
+                np.array([float(getattr(cut, name)) for cut in cuts])[i]
+                for cuts, i in zip(axes, index[1:], strict=True)
+            ]
+
+        def product(name: str) -> Floats:
+            values = per_axis(name)
+            total = values[0].copy()
+            for value in values[1:]:
+                total *= value
+            return total
+
+        batch = np.array(batches, dtype=float)[index[0]]
+        return cls(
+            n=batch,
+            steps_n=np.ceil(shape.batch / batch),
+            sizes_axes=per_axis("size"),
+            steps_axes=per_axis("live_tiles"),
+            touched=product("touched"),
+            largest_touched=product("largest_touched"),
+            taps_axes=per_axis("taps"),
+            all_taps_axes=[cuts[0].all_taps for cuts in axes],
+            positions=product("size"),
+            live_positions=product("live_positions"),
+            exhaustive=exhaustive,
+        )
+
+    @property
+    def taps(self) -> int:
+        return prod(self.all_taps_axes)
+
+    def sizes(self, shape: ConvShape, k: Floats, c: Floats) -> Sizes:
+        """Counts of every position tile with the given channel tiles; shapes broadcast."""
+        import numpy as np
+
+        out_channels, in_channels = shape.group_out_channels, shape.group_in_channels
+        return Sizes(
+            n=self.n,
+            k=k,
+            c=c,
+            batch=shape.batch,
+            out_channels=out_channels,
+            in_channels=in_channels,
+            steps_n=self.steps_n,
+            # A tile of 0 marks an entry that does not fit; its counts are never used.
+            steps_k=np.ceil(out_channels / np.maximum(k, 1)),
+            steps_c=np.ceil(in_channels / np.maximum(c, 1)),
+            steps_axes=self.steps_axes,
+            touched=self.touched,
+            largest_touched=self.largest_touched,
+            taps_axes=self.taps_axes,
+            all_taps_axes=self.all_taps_axes,
+            positions=self.positions,
+            live_positions=self.live_positions,
+            all_positions=prod(shape.output_spatial),
+        )
+
+
+def _limits(shape: ConvShape) -> list[int | None]:
+    """Most sizes to try for the batch and each axis, so that their product stays searchable."""
+    extents = (shape.batch, *shape.output_spatial)
+    counts = [min(2 * int(extent**0.5) + 1, extent) for extent in extents]
+    limits: list[int | None] = [None] * len(extents)
+    while prod(counts) > MOST_POINTS:
+        longest = counts.index(max(counts))
+        counts[longest] = max(counts[longest] * 3 // 4, 2)
+        limits[longest] = counts[longest]
+    return limits
+
+
+def _fitting(room: Floats, each: Floats | float, extent: int) -> Floats:
+    """Largest tile of a loop with ``each`` words a unit in ``room``, as the smallest of its kind.
+
+    0 where not even one unit fits.
+    """
+    import numpy as np
+
+    size = np.clip(np.floor(room / each), 0, extent)
+    with np.errstate(divide="ignore"):
+        tiles = np.ceil(extent / size)
+        return np.where(size >= 1, np.ceil(extent / tiles), 0.0)
+
+
+def _schedules(
+    shape: ConvShape, grid: _Grid, capacity: int, private: bool
+) -> Iterator[tuple[Schedule, Sizes]]:
+    """Every schedule of the family with its channel tiles; a tile of 0 does not fit."""
+    import numpy as np
+
+    at = ("n", *shape.axis_names)
+    k_all, c_all = shape.group_out_channels, shape.group_in_channels
+    taps = float(grid.taps)
+    patch, outputs = grid.n * grid.largest_touched, grid.n * grid.positions
+    for order in ((*at, "k", "c"), ("k", *at, "c")):
+        for streamed in (None,) if private else ("input", "weight", None):
+            with_input, with_weight = float(streamed != "input"), float(streamed != "weight")
+            for c in sorted({1, c_all}):
+                room = capacity - with_input * c * patch - (streamed is not None)
+                k = _fitting(room, with_weight * c * taps + outputs, k_all)
+                yield (
+                    Schedule(order, streamed, private),
+                    grid.sizes(shape, k, np.full_like(k, c)),
+                )
+        if private:
+            return
+    for order in ((*at, "c", "k"), ("c", *at, "k")):
+        for streamed in ("weight", "output", None):
+            with_weight, with_output = float(streamed != "weight"), float(streamed != "output")
+            for k_size in sorted({1, k_all}):
+                room = capacity - with_output * k_size * outputs - (streamed is not None)
+                c_sizes = _fitting(room, patch + with_weight * k_size * taps, c_all)
+                yield (
+                    Schedule(order, streamed),
+                    grid.sizes(shape, np.full_like(c_sizes, k_size), c_sizes),
+                )
+    k = np.array(tile_sizes(k_all), dtype=float)[:, None]
+    for order in (("k", "c", *at), ("c", "k", *at)):
+        for streamed in ("input", "output", None):
+            with_input, with_output = float(streamed != "input"), float(streamed != "output")
+            room = capacity - with_output * k * outputs - (streamed is not None)
+            c_sizes = _fitting(room, with_input * patch + k * taps, c_all)
+            yield Schedule(order, streamed), grid.sizes(shape, k + 0 * c_sizes, c_sizes)
+
+
+def _least(
+    schedule: Schedule, sizes: Sizes, grid: _Grid, shape: ConvShape, capacity: int
+) -> tuple[float, float, dict[str, int]] | None:
+    """Words, footprint and tile of the best entry; None where nothing fits."""
+    import numpy as np
+
+    fits = (sizes.k >= 1) & (sizes.c >= 1)
+    fits, words, footprint = np.broadcast_arrays(
+        fits,
+        group_traffic(schedule, shape.axis_names, sizes).words,
+        group_footprint(schedule, sizes).words,
+    )
+    words = np.where(fits & (footprint <= capacity), words, np.inf)
+    least = words.min()
+    if not np.isfinite(least):
+        return None
+    ties = np.flatnonzero(words == least)
+    chosen = int(ties[np.argmin(footprint.flat[ties])])
+    point = chosen % grid.n.size
+    tile = {
+        "n": int(grid.n[point]),
+        "k": int(np.broadcast_to(sizes.k, words.shape).flat[chosen]),
+        "c": int(np.broadcast_to(sizes.c, words.shape).flat[chosen]),
+    }
+    for name, values in zip(shape.axis_names, grid.sizes_axes, strict=True):
+        tile[name] = int(values[point])
+    return float(least), float(footprint.flat[chosen]), tile
+
+
+def _infeasible(shape: ConvShape, capacity: int, private: bool) -> InfeasibleError:
+    cuts = [cut_axis(axis, 1) or cut_axis(axis, axis.written) for axis in shape.axes]
+    patch = prod(cut.largest_touched for cut in cuts if cut)
+    taps = prod(cut.all_taps for cut in cuts if cut)
+    outputs = prod(cut.size for cut in cuts if cut)
+    needed = patch + taps + outputs if private else min(patch + 1, taps + 1) + outputs
+    return InfeasibleError(
+        f"no tiling fits {capacity} words: one output needs {patch} input words, {taps} weights "
+        f"and {outputs} output word(s) of one channel at a time; give at least {needed} words",
+        needed,
+    )
