@@ -1,6 +1,6 @@
 """Many random shapes: bound <= traffic == counted. Run it outside the tests:
 
-    python tests/soak_laws.py --shapes 100000 --seed 1 --jobs 2
+    PYTHONPATH=.:tests python tests/soak_laws.py --shapes 100000 --seed 1 --jobs 2
 
 Prints one line with the numbers of shapes, of feasible tilings and of violations, and the closest
 ratio of traffic to bound; exits with 1 on any violation.
@@ -13,9 +13,6 @@ import random
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
 
 from shapes import shape_from
 
@@ -35,7 +32,7 @@ def block(seed: int) -> tuple[int, int, float, list[str]]:
         channels = rng.choice((2, 6, 24, 64))
         size = rng.choice((3, 9, 14, 28))
         shape = shape_from(rng.randint, most_channels=channels, most_size=size)
-        if shape is None or shape.rank == 3 and size > 14:
+        if shape is None or (shape.rank == 3 and size > 14):
             continue
         tried += 1
         capacity = int(2 ** rng.uniform(0, 15))

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from pebble.axis import ceil_div
 from pebble.errors import InfeasibleError, InputError, SolverError
 from pebble.shapes import ConvShape
 from tiling.cuts import AxisCut, cut_axis, tile_sizes
@@ -112,8 +111,8 @@ class _Grid:
             cuts = [cut_axis(axis, size) for size in tile_sizes(axis.written, limit)]
             exhaustive = exhaustive and None not in cuts
             axes.append([cut for cut in cuts if cut is not None])
-        grids = np.meshgrid(*[np.arange(len(c)) for c in (batches, *axes)], indexing="ij")
-        index = [g.ravel() for g in grids]
+        counts = [len(batches), *map(len, axes)]
+        index = np.indices(counts).reshape(len(counts), -1)
 
         def per_axis(name: str) -> list[Floats]:
             return [
