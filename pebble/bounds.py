@@ -195,19 +195,16 @@ def equal_work(shape: ConvShape, capacity_words: int) -> Bound:
     nothing of order M is lost. Source: derived above.
     """
     limits = (shape.input_words, shape.weight_words, shape.output_words)
-    weight, macs = _weighted_work(shape), shape.macs
     best, best_runs = 0.0, 1
-    for work, cost, exponent in (
-        # A MAC weighs at most 1, so a run's work may fall short of its share by less than 1.
-        (weight, lambda w: _least_sum(w * w, limits), 1.5),
-        (float(macs), lambda w: _least_sum(w**1.5, limits), 2.0),
-    ):
-        around = work / capacity_words**exponent
-        for runs in _runs(around):
+    # work <= sqrt(i*f*o) for the weighted MACs, and <= (i*f*o)**(2/3) for the plain ones.
+    for work, power in ((_weighted_work(shape), 2.0), (shape.macs * (1 - 1e-12), 1.5)):
+        for runs in _runs(work / capacity_words ** (3 / power)):
+            # A MAC weighs at most 1, so a run's work may fall short of its share by less than 1.
             share = work / runs - (1 if runs > 1 else 0)
             if share <= 0:
                 continue
-            words = (runs * cost(share * (1 - 1e-12)) - (runs - 1) * capacity_words) * _SAFE
+            cost = _least_sum((share * (1 - 1e-12)) ** power, limits)
+            words = (runs * cost - (runs - 1) * capacity_words) * _SAFE
             if words > best:
                 best, best_runs = words, runs
     note = f"{best_runs} runs of equal work"
