@@ -428,6 +428,13 @@ def _transposed_pads(
     for i, (size, kernel, stride, dilation) in enumerate(zip(*sizes, strict=True)):
         full = stride * (size - 1) + dilation * (kernel - 1) + 1 + extra[i]
         total = full - wanted[i]
+        if -total >= stride:
+            raise InputError(
+                "output_shape",
+                wanted,
+                f"axis {i} of size {size} gives at most {full + stride - 1} outputs",
+                "a larger input would be needed",
+            )
         # A wanted size above the natural one needs no pads: the rest is output padding.
         grown.append(extra[i] + max(-total, 0))
         # ONNX gives the larger half to the begin unless SAME_UPPER is asked for.
