@@ -254,7 +254,8 @@ class _Counter:
             [axis.kinds[index[name]] for name, axis in self.loops.axes.items()], self.kinds
         )
         # The tap masks that a slab has met so far, one bit a mask; Python integers where many.
-        bit: Any = np.array([1 << kind for kind in range(prod(self.kinds))])
+        many = prod(self.kinds)
+        bit: Any = np.array([1 << i for i in range(many)], dtype=np.int64 if many < 63 else object)
         new = self._fetched("weight", tiles, fresh)
         starts = np.flatnonzero(new)
         before = 0

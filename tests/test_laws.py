@@ -8,7 +8,7 @@ from replay import replay
 from shapes import conv_shapes
 
 from backends.counting import walk
-from pebble import InfeasibleError
+from pebble import ConvShape, InfeasibleError
 from pebble.bounds import lower_bound
 from tiling import Schedule, evaluate, optimise, tile_extents
 
@@ -53,3 +53,12 @@ def test_model_walk_and_word_by_word_replay_agree(tiling):
     assert tiling.traffic == count.traffic == traffic
     assert peak <= count.peak_words <= tiling.footprint.words
     assert lower_bound(tiling.shape, max(peak, 1)).words <= traffic.words
+
+
+def test_many_different_borders_are_walked():
+    # Every tile of these axes has taps of its own: more tap masks than a machine word has bits.
+    shape = ConvShape.of((1, 1, 9, 9), (2, 1, 9, 9), pads=(8, 8, 8, 8))
+    tile = {"n": 1, "k": 1, "c": 1, "h": 1, "w": 1}
+    for order in (("k", "c", "n", "h", "w"), ("n", "h", "w", "k", "c")):
+        tiling = evaluate(shape, 10**6, tile, Schedule(order))
+        assert walk(tiling).traffic == tiling.traffic == replay(tiling)[0]

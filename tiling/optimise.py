@@ -1,10 +1,10 @@
 """The tiling of least traffic over a stated family, by an exhaustive search in closed form.
 
-The family: all tile sizes of batch, channels and output axes (one for each distinct number of
-tiles), with the output, the weight or the input stationary, both orders of the two outer loop
-groups, and any one operand streamed through a single word. In every schedule the traffic never
-rises with the size of one of the channel tiles, so that the largest which fits is taken in closed
-form and only the other sizes are enumerated.
+The family: all tile sizes of batch and channels (one for each distinct number of tiles), those of
+``tiling.cuts.axis_tile_sizes`` on the output axes, with the output, the weight or the input
+stationary, both orders of the two outer loop groups, and any one operand streamed through a single
+word. In every schedule the traffic never rises with the size of one of the channel tiles, so that
+the largest which fits is taken in closed form and only the other sizes are enumerated.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from pebble.axis import ceil_div
 from pebble.errors import InfeasibleError, InputError, SolverError
 from pebble.shapes import ConvShape
-from tiling.cuts import AxisCut, cut_axis, tile_sizes
+from tiling.cuts import AxisCut, axis_tile_sizes, cut_axis, tile_sizes
 from tiling.tile import Schedule, Tiling
 from tiling.traffic import Sizes, evaluate, group_footprint, group_traffic, tile_extents
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     Floats = NDArray[float64]
 
 MOST_POINTS = 300_000
-"""Position tiles that one search looks at; above it, each axis is thinned and said so."""
+"""Position tiles that one search looks at; above it, axes are thinned and the result says so."""
+MOST_SIZES = 1000
+"""Tile sizes of one loop that a search looks at."""
 
 
 def optimise(shape: ConvShape, capacity_words: int, *, private: bool = False) -> Tiling:
@@ -100,17 +103,7 @@ class _Grid:
     def of(cls, shape: ConvShape) -> _Grid:
         import numpy as np
 
-        limits = _limits(shape)
-        batches = tile_sizes(shape.batch, limits[0])
-        axes: list[list[AxisCut]] = []
-        exhaustive = all(
-            limit is None or len(tile_sizes(extent)) <= limit
-            for extent, limit in zip((shape.batch, *shape.output_spatial), limits, strict=True)
-        )
-        for axis, limit in zip(shape.axes, limits[1:], strict=True):
-            cuts = [cut_axis(axis, size) for size in tile_sizes(axis.written, limit)]
-            exhaustive = exhaustive and None not in cuts
-            axes.append([cut for cut in cuts if cut is not None])
+        batches, axes, exhaustive = _candidates(shape)
         counts = [len(batches), *map(len, axes)]
         index = np.indices(counts).reshape(len(counts), -1)
 
@@ -173,16 +166,27 @@ class _Grid:
         )
 
 
-def _limits(shape: ConvShape) -> list[int | None]:
-    """Most sizes to try for the batch and each axis, so that their product stays searchable."""
-    extents = (shape.batch, *shape.output_spatial)
-    counts = [min(2 * int(extent**0.5) + 1, extent) for extent in extents]
-    limits: list[int | None] = [None] * len(extents)
-    while prod(counts) > MOST_POINTS:
+def _candidates(shape: ConvShape) -> tuple[list[int], list[list[AxisCut]], bool]:
+    """Batch tiles, the cuts of each axis, and whether nothing was left out."""
+    batches = tile_sizes(shape.batch)
+    exhaustive = len(batches) <= MOST_SIZES
+    batches = batches[:: ceil_div(len(batches), MOST_SIZES)]
+    limits = [MOST_SIZES] * shape.rank
+    while True:
+        found = [
+            axis_tile_sizes(axis, limit) for axis, limit in zip(shape.axes, limits, strict=True)
+        ]
+        counts = [len(sizes) for sizes, _ in found]
+        if len(batches) * prod(counts) <= MOST_POINTS:
+            break
         longest = counts.index(max(counts))
-        counts[longest] = max(counts[longest] * 3 // 4, 2)
-        limits[longest] = counts[longest]
-    return limits
+        limits[longest] = max(counts[longest] * 3 // 4, 2)
+    axes = []
+    for axis, (sizes, complete) in zip(shape.axes, found, strict=True):
+        cuts = [cut_axis(axis, size) for size in sizes]
+        exhaustive = exhaustive and complete and None not in cuts
+        axes.append([cut for cut in cuts if cut is not None])
+    return batches, axes, exhaustive
 
 
 def _fitting(room: Floats, each: Floats | float, extent: int) -> Floats:
