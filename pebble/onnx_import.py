@@ -55,7 +55,8 @@ def read_onnx(path: str | Path, bind: Mapping[str, int]) -> OnnxReading:
 
     Args:
         path: the file.
-        bind: sizes of open dimensions: by name, or as ``TENSOR:AXIS`` where one has no name.
+        bind: sizes of open dimensions: by name, or as ``TENSOR:AXIS`` where one has no name. Inner
+            tensors whose sizes are known only at run time are bound the same way.
 
     Raises:
         InputError: no readable ONNX file, or a binding that fits no open dimension.
@@ -205,7 +206,12 @@ class _Reader:
             raise InputError(field_name, name, "is missing")
         found = types.get(name, UNKNOWN)
         if found.dims is None:
-            raise InputError(field_name, name, f"has no known rank{self._origin(name, types)}")
+            raise InputError(
+                field_name,
+                name,
+                f"has no known rank{self._origin(name, types)}",
+                f"bind each of its axes: --bind {name}:0=VALUE and so on",
+            )
         if found.sizes is not None:
             return
         axis = next(i for i, dim in enumerate(found.dims) if not isinstance(dim, int))

@@ -78,6 +78,7 @@ def infer(model: ModelProto, bind: Mapping[str, int]) -> Inferred:
             or work.fold(outer)
             or work.correct(outer)
             or work.enter_loops(outer)
+            or work.bind_whole(outer)
             or work.trust_declared(outer)
         ):
             break
@@ -100,7 +101,7 @@ class _Work:
         # From version 4 on, initializers need not be graph inputs.
         self.model.ir_version = max(self.model.ir_version, 4)
         for graph in graphs(self.model.graph):
-            _forget_shapes(graph)
+            _forget_types(graph)
         self._import_domains()
         self._bind_inputs(bind)
         self.producers = {name: node for node in self.model.graph.node for name in node.output}
@@ -150,6 +151,19 @@ class _Work:
             self._give(tensor, Tensor(found.elem_type, tuple(dims)))
             # Two axes of one tensor are bound one after the other.
             return True
+        return False
+
+    def bind_whole(self, types: Types) -> bool:
+        """Put the bindings of all axes of an inner tensor in, whose rank stayed unknown."""
+        axes: dict[str, list[str]] = {}
+        for name in self.pending:
+            axes.setdefault(name.rpartition(":")[0], []).append(name)
+        for tensor in axes.keys() & self.producers.keys():
+            names = [f"{tensor}:{axis}" for axis in range(len(axes[tensor]))]
+            if set(names) == set(axes[tensor]):
+                dims = tuple(self.pending.pop(name) for name in names)
+                self._give(tensor, Tensor(self._elem_type(tensor, types), dims))
+                return True
         return False
 
     def refuse_unused(self) -> None:
@@ -251,6 +265,12 @@ class _Work:
             found.append(f"output shapes of {operators} are taken as the file declares them")
         return tuple(found)
 
+    def _elem_type(self, name: str, types: Types) -> int:
+        """A tensor's element type; where it is not known, that of what it is made from."""
+        operands = self.producers[name].input
+        found = (types.get(v, UNKNOWN).elem_type for v in (name, *operands))
+        return next(filter(None, found), 1)  # ONNX's float
+
     # --- changes to the copy --------------------------------------------------------------------
     def _give(self, name: str, tensor: Tensor) -> None:
         """Make a tensor an input of the copy, of the given type."""
@@ -270,11 +290,11 @@ class _Work:
             node.output.extend(outputs)
 
 
-def _forget_shapes(graph: GraphProto) -> None:
-    """Drop declared shapes, name the nodes by their index, and standardise known operators."""
+def _forget_types(graph: GraphProto) -> None:
+    """Drop declared types, name the nodes by their index, and standardise known operators."""
     del graph.value_info[:]
     for value_info in graph.output:
-        value_info.type.tensor_type.ClearField("shape")
+        value_info.ClearField("type")
     for index, node in enumerate(graph.node):
         node.name = str(index)
         standard = _STANDARD.get((domain(node), node.op_type))
