@@ -7,6 +7,7 @@ that a weight of infinity or NaN reaches exactly the outputs whose window puts i
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from pebble.axis import Axis, ceil_div
@@ -60,7 +61,7 @@ def convolve(x: Array, w: Array, shape: ConvShape, bias: Array | None = None) ->
                 continue
             read, write = zip(*(meet for meet in meets if meet), strict=True)
             pixels = images[_AT_CHANNELS + read]
-            flat = pixels.reshape(*pixels.shape[:3], -1)
+            flat = pixels.reshape(*pixels.shape[:3], prod(pixels.shape[3:]))
             target = out[_AT_CHANNELS + write]
             target += (filters[_AT_CHANNELS + tap].swapaxes(1, 2) @ flat).reshape(target.shape)
     result: Array = out.reshape(shape.output_shape)

@@ -80,8 +80,8 @@ def first_pair(relation: tuple[int, ...], common: int, pair: int) -> int:
 
 @device_function
 def survey(
-    relation: tuple[int, ...], common: int, threads: int, begin: int, size: int, slots: Any, positions: Any,
-    taps: Any, used: Any, counts: Any, which: int,
+    relation: tuple[int, ...], common: int, threads: int, begin: int, size: int, slots: Any,
+    positions: Any, taps: Any, used: Any, counts: Any, which: int,
 ) -> None:  # fmt: skip
     """Find what a tile of one axis touches, with all threads of the block.
 
