@@ -160,7 +160,7 @@ def _launch(
     import warnings
 
     from numba import cuda
-    from numba.core.errors import NumbaPerformanceWarning
+    from numba.cuda.core.errors import NumbaPerformanceWarning
 
     from backends.cuda.direct import direct_kernel
 
