@@ -48,12 +48,16 @@ def symbols(rank: int) -> Symbols:
         return tuple(sympy.Symbol(name, integer=True, positive=True) for name in names)
 
     axes = _NAMES[rank]
+    batch, in_channels, out_channels, group, capacity = make("N", "C", "K", "g", "M")
     return Symbols(
-        *make("N", "C", "K", "g"),
+        batch,
+        in_channels,
+        out_channels,
+        group,
         outputs=make(*(f"O_{a}" for a in axes)),
         kernel=make(*(f"k_{a}" for a in axes)),
         strides=make(*(f"s_{a}" for a in axes)),
-        capacity=make("M")[0],
+        capacity=capacity,
     )
 
 
