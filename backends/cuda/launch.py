@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
+TOOLKIT = ("nvvm", "nvrtc", "nvJitLink")
+"""Libraries that compile and link a kernel."""
 INSTALL = "install an NVIDIA driver and pip install 'redblue[cuda]'"
 
 
@@ -71,7 +73,7 @@ def available() -> bool:
 
 
 def device_count() -> int:
-    """Number of CUDA devices, at least 1.
+    """Number of CUDA devices that a kernel can be compiled for, at least 1.
 
     Raises:
         MissingError: none, or no driver, compiler or Numba for it; says what was found.
@@ -81,12 +83,13 @@ def device_count() -> int:
             "no CUDA device: NUMBA_ENABLE_CUDASIM is set in this process", "unset it"
         )
     try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
         from numba import cuda
-    except ImportError as error:
-        raise MissingError(f"no CUDA device: {error}", INSTALL) from None
-    try:
+
         count = len(cuda.gpus)
-    except (cuda.CudaSupportError, RuntimeError) as error:
+        for library in TOOLKIT:
+            load_nvidia_dynamic_lib(library)
+    except (ImportError, RuntimeError) as error:  # Numba's and the toolkit's own errors are these
         raise MissingError(f"no CUDA device: {explain(str(error))}", INSTALL) from None
     if count == 0:
         raise MissingError("no CUDA device: the driver reports none", "use a machine with one")

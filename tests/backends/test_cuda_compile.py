@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from backends.cuda.launch import TOOLKIT
 from backends.cuda.plan import DirectPlan
 from pebble import ConvShape
 
@@ -16,7 +17,7 @@ def compiler(monkeypatch):
     """``cuda.compile``, with device functions compiled as if such a device were there."""
     pathfinder = pytest.importorskip("cuda.pathfinder")
     try:
-        for library in ("nvvm", "nvrtc"):
+        for library in TOOLKIT:
             pathfinder.load_nvidia_dynamic_lib(library)
     except RuntimeError as error:
         pytest.skip(f"no CUDA toolkit: {error}".splitlines()[0])

@@ -17,6 +17,18 @@ def test_a_missing_device_names_what_to_install():
         launch.run_direct(*ONES, LAYER, TILE)
 
 
+def test_a_device_without_a_toolkit_is_missing_too(monkeypatch):
+    pathfinder = pytest.importorskip("cuda.pathfinder")
+
+    def missing(library):
+        raise pathfinder.DynamicLibNotFoundError(f'Failure finding "lib{library}.so"')
+
+    monkeypatch.setattr("numba.cuda.gpus", [0])
+    monkeypatch.setattr(pathfinder, "load_nvidia_dynamic_lib", missing)
+    with pytest.raises(MissingError, match=r'Failure finding "libnvvm\.so"; install an NVIDIA'):
+        launch.device_count()
+
+
 def test_the_simulator_is_no_device(monkeypatch):
     monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
     assert not launch.available()
