@@ -4,7 +4,7 @@
   const rows = [...document.querySelectorAll("#table tbody tr")];
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const BOUND = "#3b7dd8", TRAFFIC = "#d9652b";
-  const options = { displaylogo: false, responsive: true };
+  const options = { displayModeBar: false, responsive: true };
 
   // Plotly writes a little HTML in its texts; names come from files.
   const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
@@ -30,7 +30,7 @@
     const texts = data.layers.map((layer) => plain(short(layer.name)));
     const dots = (key, name, symbol, color) => ({
       type: "scatter", mode: "markers", name, x: names, y: data.layers.map((layer) => layer[key]),
-      marker: { color, size: 9, symbol },
+      marker: { color, size: 10, symbol, line: { color, width: 2 } },
       hovertemplate: "%{x}<br>%{y:,} words<extra>" + name + "</extra>",
     });
     Plotly.react("layers", [

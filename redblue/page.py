@@ -79,7 +79,7 @@ _HEADERS = [
     f'<th scope="col" aria-sort="none"><button type="button">{name}</button></th>'
     for name in (
         "layer", "count", "shape", "bound, words", "decided by", "traffic, words", "counted, words",
-        "gap", "tile", "schedule",
+        "gap", "tile", "stays", "streamed",
     )
 ]  # fmt: skip
 
@@ -103,6 +103,11 @@ def _gap_cell(gap: float | None) -> str:
     return _cell(f"{gap:.3f} {bar}", gap, "number")
 
 
+def _stays_cell(result: LayerResult) -> str:
+    schedule = result.tiling.schedule
+    return f'<td title="{escape(" > ".join(schedule.order))}">{escape(schedule.stationary)}</td>'
+
+
 def _row(index: int, result: LayerResult) -> str:
     layer, tiling = result.layer, result.tiling
     note = f"<br><small>{escape(layer.note)}</small>" if layer.note else ""
@@ -116,7 +121,8 @@ def _row(index: int, result: LayerResult) -> str:
         _number(result.counted_words, "not walked"),
         _gap_cell(result.gap),
         _cell(escape(" ".join(f"{loop}{size}" for loop, size in tiling.tile))),
-        _cell(escape(str(tiling.schedule))),
+        _stays_cell(result),
+        _cell(tiling.schedule.streamed or "-"),
     ]
     return f'<tr data-index="{index}">{"".join(cells)}</tr>\n'
 
