@@ -2,8 +2,16 @@
 
 import numpy as np
 import pytest
-from direct_runs import Run, check_values, model_traffic, random_runs, tile_traffic
+from direct_runs import (
+    Run,
+    check_values,
+    kernel_tiling,
+    model_traffic,
+    random_runs,
+    tile_traffic,
+)
 
+from backends.counting import walk
 from backends.cuda import simulator
 from backends.cuda.simulator import Job, simulate
 from pebble import ConvShape, InputError, LaunchError, PebbleError, TooLargeError
@@ -73,6 +81,7 @@ def test_all_counts_of_words_agree(executions):
         assert execution.observed == expected
         assert execution.traffic == expected
         assert model_traffic(run.shape, run.tile) == expected
+        assert walk(kernel_tiling(run.shape, run.tile)).traffic == expected
 
 
 def test_random_runs_cover_what_the_kernel_does():

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from direct_runs import model_traffic
+from direct_runs import kernel_tiling
 from onnx_node_cases import node_cases
 
+from backends.counting import walk
 from backends.cuda.simulator import Job, simulate
 from backends.reference import convolve
-from tiling import tile_extents
+from tiling import optimise, tile_extents
 
 CASES = {case.name: case for case in node_cases()}
 # 68,290,560 multiply-accumulates; the simulator does some ten thousand a second.
@@ -49,4 +50,15 @@ def test_simulated_kernel(executions, name):
     if case.bias is not None:
         output = output + case.bias.reshape(-1, *[1] * case.shape.rank)
     check(case, output)
-    assert execution.traffic == execution.observed == model_traffic(case.shape, tile_of(case))
+    tiling = kernel_tiling(case.shape, tile_of(case))
+    assert execution.traffic == execution.observed == tiling.traffic == walk(tiling).traffic
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_counted_traffic(name):
+    shape = CASES[name].shape
+    for capacity in (64, 512, 4096):
+        tiling = optimise(shape, capacity)
+        count = walk(tiling)
+        assert count.traffic == tiling.traffic
+        assert count.peak_words <= tiling.footprint.words <= capacity
