@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -25,8 +26,8 @@ _BAR = 8
 
 
 def console() -> Console:
-    """Standard output; when it is no terminal, wide enough that nothing is folded."""
-    width = None if sys.stdout.isatty() else _FILE_WIDTH
+    """Standard output: as wide as the terminal or COLUMNS say, else wide enough for all columns."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _FILE_WIDTH
     return Console(width=width, highlight=False, soft_wrap=False)
 
 
@@ -150,7 +151,7 @@ def show_report(report: Report, out: Console) -> None:
     if wide:
         columns.append("shape")
     columns += [("bound, words", "number"), "binding", ("traffic, words", "number")]
-    columns += ["counted", "gap = traffic / bound"]
+    columns += ["counted", "gap"]
     if wide:
         columns += ["tile", "stays"]
     title = f"{report.network}, fast memory {report.capacity} = {size_text(words, dtype)}"
@@ -171,9 +172,9 @@ def show_report(report: Report, out: Console) -> None:
     table.add_row(*cells, style="bold")
     out.print(table)
     out.print(
-        "bound: words that any schedule moves between this fast memory and the slow one. traffic: "
-        "the best tiling found.\ncounted: the same tiling's words, counted by walking its schedule "
-        "tile by tile."
+        "bound: words that any schedule moves between this fast memory and the slow one.\n"
+        "traffic: words that the best tiling found moves; counted: by walking it tile by tile.\n"
+        "gap: traffic over bound; 1 cannot be beaten."
     )
     if any(result.layer.bias for result in report.layers):
         out.print("Biases are not counted; each adds its number of output channels, once.")
