@@ -34,8 +34,8 @@ def constant_values(tensors: Sequence[TensorProto]) -> dict[str, Array]:
     for tensor in tensors:
         if tensor.data_location == tensor.EXTERNAL:
             continue
-        # A constant whose bytes do not fill its sizes is left unknown.
-        with suppress(ValueError, TypeError):
+        # A constant of no known type, or whose bytes do not fill its sizes, is left unknown.
+        with suppress(KeyError, TypeError, ValueError):
             found[str(tensor.name)] = numpy_helper.to_array(tensor)
     return found
 

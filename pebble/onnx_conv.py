@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError
 from pebble.onnx_model import Types, domain
@@ -55,7 +55,8 @@ def dtype(elem_type: int) -> str | None:
     """Our name of an ONNX element type, None for a type without one."""
     from onnx import TensorProto
 
-    return _DTYPES.get(TensorProto.DataType.Name(elem_type))
+    names = {number: name for name, number in TensorProto.DataType.items()}
+    return _DTYPES.get(names.get(elem_type, ""))
 
 
 def conv_shape(node: NodeProto, types: Types) -> ConvShape:
@@ -68,13 +69,11 @@ def conv_shape(node: NodeProto, types: Types) -> ConvShape:
     Raises:
         InputError: the node's attributes and operands are no convolution.
     """
-    from onnx import helper
-
     form = conv_form(node)
     if form is None:
         raise InputError("operator", node.op_type, "is no convolution that is analysed")
     data, weight = types[operand(node, 0)], types[operand(node, form.weight)]
-    attributes = {v.name: helper.get_attribute_value(v) for v in node.attribute}
+    attributes = _attributes(node)
     if attributes.get("channels_last", 0):
         raise InputError("channels_last", 1, "only channels-first data is analysed")
     name = dtype(data.elem_type or weight.elem_type)
@@ -94,6 +93,15 @@ def conv_shape(node: NodeProto, types: Types) -> ConvShape:
         output_shape=_integers(attributes, "output_shape"),
         padding_mode=_text(attributes, "padding_mode") or "zeros",
     )
+
+
+def _attributes(node: NodeProto) -> dict[str, Any]:
+    from onnx import helper
+
+    try:
+        return {v.name: helper.get_attribute_value(v) for v in node.attribute}
+    except ValueError:
+        raise InputError("attributes", node.name, "one has no value or no known type") from None
 
 
 def _integers(attributes: Mapping[str, object], name: str) -> list[int] | None:

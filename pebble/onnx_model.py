@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError
 
@@ -86,6 +86,8 @@ def load_model(path: str | Path) -> tuple[ModelProto, tuple[str, ...]]:
         raise InputError("file", str(path), "is no ONNX model, or only a part of one") from None
     if not model.HasField("graph"):
         raise InputError("file", str(path), "is no ONNX model: it holds no graph")
+    if not _is_text(model):
+        raise InputError("file", str(path), "is no ONNX model: a text in it is not UTF-8")
     notes = []
     for tensor in _constants(model):
         notes += _external_note(tensor)
@@ -118,6 +120,18 @@ def initializer_names(graph: GraphProto) -> set[str]:
 def domain(node: NodeProto) -> str:
     """A node's domain, where ONNX's own is the empty text."""
     return "" if node.domain == "ai.onnx" else str(node.domain)
+
+
+def _is_text(message: Any) -> bool:
+    """Whether all texts of a message are UTF-8; protobuf hands those that are not out as bytes."""
+    for field, value in message.ListFields():
+        if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
+            continue
+        single = isinstance(value, str | bytes) or hasattr(value, "ListFields")
+        for item in [value] if single else value:
+            if not (isinstance(item, str) or (hasattr(item, "ListFields") and _is_text(item))):
+                return False
+    return True
 
 
 def _constants(model: ModelProto) -> Iterator[TensorProto]:

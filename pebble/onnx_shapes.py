@@ -180,7 +180,8 @@ class _Work:
         try:
             inferred = infer_shapes(self.model, data_prop=True)
         except (InferenceError, RuntimeError, ValueError) as error:
-            raise InputError("graph", self.model.graph.name, f"is malformed: {error}") from None
+            reason = " ".join(str(error).split())
+            raise InputError("graph", self.model.graph.name, f"is malformed: {reason}") from None
         found: dict[Scope, Types] = {}
         _collect(inferred.graph, (), {}, found)
         return found

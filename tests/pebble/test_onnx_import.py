@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from pebble import ConvShape, InputError, Network
+from pebble.onnx_model import load_model
 
 TESTS = Path(onnx.__file__).parent / "backend" / "test" / "data"
 CASES = {
@@ -592,12 +593,25 @@ def test_no_length_of_a_cut_file_crashes(tmp_path):
     assert refused > 0.9 * len(whole) / 97
 
 
+def test_a_text_that_is_not_utf_8(tmp_path):
+    whole = parser.parse_model(text("Y = Conv (X, W)")).SerializeToString()
+    path = tmp_path / "x.onnx"
+    path.write_bytes(whole.replace(b"Conv", b"Con\xe4"))
+    with pytest.raises(InputError, match="a text in it is not UTF-8"):
+        Network.from_onnx(path)
+
+
+def test_numbers_that_no_element_type_has(read):
+    model = parser.parse_model(text("Y = Conv (X, W)"))
+    model.graph.input[0].type.tensor_type.elem_type = 99
+    model.graph.initializer.add(name="c", data_type=99, dims=[1])
+    assert "element type is not analysed" in read(model).failed[0].reason
+
+
 def test_large_weights_do_not_travel(tmp_path, read):
     weight = numpy_helper.from_array(np.zeros((256, 256, 3, 3), np.float32), "W")
     nodes = [helper.make_node("Conv", ["X", "W"], ["Y"])]
     inputs = [("X", TensorProto.FLOAT, [1, 256, 8, 8])]
-    from pebble.onnx_model import load_model
-
     read(model_of(nodes, inputs, constants=[weight]))
     model, _ = load_model(tmp_path / "model.onnx")
     assert model.ByteSize() < 1000 < weight.ByteSize()
