@@ -18,7 +18,7 @@ from pebble.errors import (
 )
 from pebble.machine import Machine, MemoryLevel, machine_names
 from pebble.nest import Access, Affine, LoopNest
-from pebble.network import Layer, Network, Skipped
+from pebble.network import Layer, Network, Skipped, network_names
 from pebble.shapes import ConvShape
 from pebble.units import capacity_words, itemsize
 
@@ -46,4 +46,5 @@ __all__ = [
     "capacity_words",
     "itemsize",
     "machine_names",
+    "network_names",
 ]

@@ -1,4 +1,4 @@
-"""The arithmetic on shapes inside an ONNX graph, evaluated."""
+"""Small pieces of an ONNX graph, evaluated: its arithmetic on shapes, and one node's types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from pebble.onnx_conv import operand
-from pebble.onnx_model import SMALL_ELEMENTS, UNKNOWN, Types
+from pebble.onnx_model import SMALL_ELEMENTS, UNKNOWN, Tensor, Types, subgraphs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,6 +71,37 @@ def node_values(
     else:
         small = node.op_type in _EVALUATED
     return _evaluated(node, constants, opsets) if small else []
+
+
+def node_types(
+    node: NodeProto,
+    constants: Mapping[str, Array],
+    types: Types,
+    opsets: Sequence[OperatorSetIdProto],
+) -> dict[str, Tensor]:
+    """Types of a node's outputs; empty where its operands or its operator say too little.
+
+    Arguments as for :func:`node_values`.
+    """
+    from onnx import defs, helper, numpy_helper
+    from onnx.checker import ValidationError
+    from onnx.shape_inference import InferenceError, infer_node_outputs
+
+    operands = {name: types.get(name, UNKNOWN) for name in node.input if name}
+    if any(v.sizes is None for v in operands.values()) or any(subgraphs(node)):
+        return {}
+    version = next((v.version for v in opsets if not v.domain), 1)
+    try:
+        outputs = infer_node_outputs(
+            defs.get_schema(node.op_type, version, ""),
+            node,
+            {k: helper.make_tensor_type_proto(v.elem_type, v.sizes) for k, v in operands.items()},
+            {k: numpy_helper.from_array(constants[k]) for k in operands if k in constants},
+            opset_imports=opsets,
+        )
+    except (defs.SchemaError, InferenceError, ValidationError, ValueError):
+        return {}
+    return {str(name): Tensor.of(proto) for name, proto in outputs.items()}
 
 
 def _evaluated(

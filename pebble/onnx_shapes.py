@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pebble.errors import InputError
-from pebble.onnx_arithmetic import constant_values, node_values
+from pebble.onnx_arithmetic import constant_values, node_types, node_values
 from pebble.onnx_conv import conv_form, conv_shape, operand
 from pebble.onnx_model import (
     SMALL_ELEMENTS,
@@ -75,8 +75,8 @@ def infer(model: ModelProto, bind: Mapping[str, int]) -> Inferred:
         outer = types[()]
         if not (
             work.bind_inner(outer)
-            or work.fold(outer)
             or work.correct(outer)
+            or work.fold(outer)
             or work.enter_loops(outer)
             or work.bind_whole(outer)
             or work.trust_declared(outer)
@@ -187,37 +187,43 @@ class _Work:
         return found
 
     def fold(self, types: Types) -> bool:
-        """Evaluate the arithmetic on shapes that became known."""
+        """Evaluate the arithmetic on shapes that became known, and what follows from it."""
         from onnx import numpy_helper
 
-        changed = False
+        changed, opsets = False, self.model.opset_import
+        # One sweep goes on behind a tensor that it made known; else a chain of n reshapes by
+        # computed sizes would take n rounds of inference.
+        reached = dict(types)
         for node in self.nodes:
-            if domain(node) or not node.output or node.output[0] in self.constants:
+            if not node.output or node.output[0] in self.constants:
                 continue
-            opsets = self.model.opset_import
-            values = node_values(node, self.constants, types, opsets)
+            unknown = reached.get(node.output[0], UNKNOWN).sizes is None
+            if conv_form(node) is not None:
+                if unknown and (tensor := _conv_output(node, reached)) is not None:
+                    reached[node.output[0]] = tensor
+                continue
+            if domain(node):
+                continue
+            values = node_values(node, self.constants, reached, opsets)
             for name, value in zip(node.output, values, strict=False):
                 if name and value.size <= SMALL_ELEMENTS:
                     self.constants[name] = value
                     self._disconnect(name)
                     self.model.graph.initializer.append(numpy_helper.from_array(value, name))
                     changed = changed or node.op_type != "Constant"
+            if unknown and not values:
+                reached.update(node_types(node, self.constants, reached, opsets))
         return changed
 
     def correct(self, types: Types) -> bool:
         """Give outputs of convolutions their own arithmetic's sizes where ONNX's differ."""
         changed = False
         for node in self.nodes:
-            form = conv_form(node)
-            if form is None or not node.output or node.output[0] in self.given:
+            if conv_form(node) is None or not node.output or node.output[0] in self.given:
                 continue
-            data, weight = (types.get(operand(node, i), UNKNOWN) for i in (0, form.weight))
-            if data.sizes is None or weight.sizes is None:
-                continue
-            found = types.get(node.output[0], UNKNOWN)
-            dims = _output_shape(node, types)
-            if found.dims != dims:
-                self._give(node.output[0], Tensor(found.elem_type or data.elem_type, dims))
+            right = _conv_output(node, types)
+            if right is not None and right.dims != types.get(node.output[0], UNKNOWN).dims:
+                self._give(node.output[0], right)
                 changed = True
         return changed
 
@@ -347,11 +353,19 @@ def _value_info(name: str, tensor: Tensor) -> ValueInfoProto:
     return helper.make_tensor_value_info(name, tensor.elem_type, tensor.dims)
 
 
-def _output_shape(node: NodeProto, types: Types) -> tuple[int, ...] | None:
-    try:
-        return conv_shape(node, types).output_shape
-    except InputError:
+def _conv_output(node: NodeProto, types: Types) -> Tensor | None:
+    """A convolution's output, of no rank where it is illegal; None for operands not yet known."""
+    form = conv_form(node)
+    if form is None:
         return None
+    data, weight = (types.get(operand(node, i), UNKNOWN) for i in (0, form.weight))
+    if data.sizes is None or weight.sizes is None:
+        return None
+    elem_type = types.get(node.output[0], UNKNOWN).elem_type or data.elem_type
+    try:
+        return Tensor(elem_type, conv_shape(node, types).output_shape)
+    except InputError:
+        return Tensor(elem_type, None)
 
 
 def _collect(graph: GraphProto, scope: Scope, outer: Types, found: dict[Scope, Types]) -> None:

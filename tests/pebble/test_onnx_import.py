@@ -493,6 +493,32 @@ def test_shape_arithmetic_is_evaluated(read, opset):
     assert [v.op for v in network.skipped] == ["Reshape"]
 
 
+def test_sizes_of_an_illegal_convolution_reach_no_arithmetic(read):
+    # ONNX infers one column for A, where 2 columns hold no tap pair 3 apart.
+    network = read(
+        text(
+            """A = Conv <dilations = [1,2], strides = [1,2]> (X, W) s = Shape (A)
+               R = Reshape (A, s) Y = Conv (R, V)""",
+            inputs="float[1,8,3,2] X, float[8,8,2,2] W, float[8,8,1,1] V",
+        )
+    )
+    assert [v.name for v in network.failed] == ["A", "Y"]
+
+
+def test_a_long_chain_of_reshapes_by_computed_sizes(read):
+    links = "".join(
+        f"s{i} = Shape (x{i}) r{i} = Reshape (x{i}, s{i}) "
+        f"x{i + 1} = Conv <pads = [1,1,1,1]> (r{i}, W) "
+        for i in range(60)
+    )
+    model = text(
+        f"x0 = Relu (X) {links} Y = Relu (x60)", inputs="float[N,8,9,7] X, float[8,8,3,3] W"
+    )
+    network = read(model, N=2)
+    assert {v.shape.output_shape for v in network.layers} == {(2, 8, 9, 7)}
+    assert (len(network.layers), network.failed) == (60, ())
+
+
 def test_what_a_custom_operator_makes_is_taken_as_declared(read):
     model = parser.parse_model(text("A = my.Custom (X) B = Relu (A) Y = Conv (B, W)"))
     model.graph.value_info.append(
