@@ -26,9 +26,9 @@ _HOME = {
     "evaluate": "tiling",
     "optimise": "tiling",
     "walk": "backends.counting",
-    "Report": "redblue.analyse",
-    "analyse": "redblue.analyse",
-    "verify": "redblue.verify",
+    "Report": "redblue.analysis",
+    "analyse": "redblue.analysis",
+    "verify": "redblue.verification",
 }
 
 __all__ = [
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from backends.counting import walk
     from pebble import ConvShape, LoopNest, Machine, Network, capacity_words
     from pebble.bounds import lower_bound
-    from redblue.analyse import Report, analyse
-    from redblue.verify import verify
+    from redblue.analysis import Report, analyse
+    from redblue.verification import verify
     from tiling import Schedule, Tiling, evaluate, optimise
 
 

@@ -20,7 +20,7 @@ from pebble.units import capacity_words
 from redblue import __version__, options
 
 if TYPE_CHECKING:
-    from redblue.analyse import Report
+    from redblue.analysis import Report
 
 CHECK_FAILED, BAD_INPUT, MISSING, PARTLY = 1, 2, 3, 4
 """Exit codes besides 0."""
@@ -204,11 +204,11 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check that bound <= model = every count, for one convolution or a whole network."""
-    from redblue.verify import verify as check
+    from redblue.verification import verify as check
 
     whole = network is not None
     if network is None:
-        from redblue.analyse import single
+        from redblue.analysis import single
 
         found = single(_needed_shape(shape))
     else:
@@ -247,7 +247,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Bounds, best tilings and counted traffic of all layers of a network."""
-    from redblue.analyse import analyse
+    from redblue.analysis import analyse
     from redblue.records import report_record
 
     if output is not None:

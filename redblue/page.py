@@ -10,7 +10,7 @@ from typing import Any
 from pebble.layer import Skipped
 from pebble.units import capacity_words
 from redblue import __version__
-from redblue.analyse import LayerResult, Report, capacity_curve
+from redblue.analysis import LayerResult, Report, capacity_curve
 from redblue.records import totals
 
 

@@ -11,8 +11,8 @@ from pebble.bounds import LowerBound
 from pebble.layer import Skipped
 from pebble.shapes import ConvShape
 from pebble.units import capacity_words, itemsize
-from redblue.analyse import LayerResult, Report
-from redblue.verify import Verified
+from redblue.analysis import LayerResult, Report
+from redblue.verification import Verified
 from tiling import Tiling
 from tiling.loglp import LogSolution
 

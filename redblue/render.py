@@ -15,8 +15,8 @@ from pebble.layer import Skipped
 from pebble.network import Network
 from pebble.shapes import ConvShape
 from pebble.units import capacity_words, itemsize
-from redblue.analyse import LayerResult, Report
-from redblue.verify import Verified
+from redblue.analysis import LayerResult, Report
+from redblue.verification import Verified
 from tiling import Tiling
 from tiling.loglp import LogSolution
 

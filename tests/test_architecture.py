@@ -66,8 +66,20 @@ def test_doctests():
 
     tried = 0
     for name in ("pebble.axis", "pebble.units", "pebble.nest", "pebble.shapes", "pebble.bounds",
-                 "pebble.symbolic", "tiling.cuts", "tiling.optimise", "tiling.loglp"):  # fmt: skip
+                 "pebble.symbolic", "tiling.cuts", "tiling.search", "tiling.loglp"):  # fmt: skip
         result = doctest.testmod(importlib.import_module(name))
         assert result.failed == 0, name
         tried += result.attempted
     assert tried > 15
+
+
+def test_front_door_names_stay_themselves_once_everything_is_loaded():
+    # A module of the same name as a function would take its place when it is imported.
+    code = (
+        "import types, redblue, redblue.cli, redblue.page, tiling.search, backends.counting;"
+        "print([n for n in redblue.__all__ if isinstance(getattr(redblue, n), types.ModuleType)])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == "[]"

@@ -5,7 +5,7 @@ evidence for both.
 """
 
 from tiling.cuts import tile_sizes
-from tiling.optimise import optimise
+from tiling.search import optimise
 from tiling.tile import Footprint, Schedule, Tiling, Traffic
 from tiling.traffic import evaluate, tile_extents
 

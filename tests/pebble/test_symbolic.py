@@ -66,3 +66,19 @@ def test_latex_and_errors():
     assert r"\sqrt{M}" in sympy.latex(formulas(2)["loomis-whitney"])
     with pytest.raises(InputError, match="rank 4: must be 1, 2 or 3"):
         formulas(4)
+
+
+def test_b12_b14_sizes_are_positive_integers():
+    # SymPy keeps floor(x) + ceiling(-x) and sqrt(M**2) as they are unless it knows the signs; the
+    # tests here compare values at integers, never forms.
+    m = symbols(2).capacity
+    assert sympy.sqrt(m**2) == m
+    assert (sympy.floor(m / 2) + sympy.ceiling(-m / 2)).subs(m, 7) == 0
+    for expression in formulas(2).values():
+        assert all(s.is_positive and s.is_integer for s in expression.free_symbols)
+
+
+def test_b13_no_float_in_a_formula():
+    for rank in (1, 2, 3):
+        for expression in formulas(rank).values():
+            assert not expression.atoms(sympy.Float)

@@ -18,8 +18,9 @@ SHAPE = "--input 1x64x56x56 --weight 64x64x3x3 --pads 1,1,1,1"
 
 
 @pytest.fixture
-def run(capsys):
+def run(capsys, monkeypatch):
     """Run a command line in this process: (exit code, standard output, standard error)."""
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def call(line):
         code = main(shlex.split(line))
@@ -247,9 +248,9 @@ def test_a_missing_device_is_exit_3(run):
 
 
 def test_a_failed_check_is_exit_1(run, monkeypatch):
-    import redblue.verify
+    import redblue.verification
 
-    right = redblue.verify.walk
+    right = redblue.verification.walk
 
     def one_more(tiling):
         from dataclasses import replace
@@ -258,10 +259,10 @@ def test_a_failed_check_is_exit_1(run, monkeypatch):
         more = replace(count.traffic, input_loads=count.traffic.input_loads + 1)
         return replace(count, traffic=more)
 
-    monkeypatch.setattr(redblue.verify, "walk", one_more)
+    monkeypatch.setattr(redblue.verification, "walk", one_more)
     code, out, _ = run(f"verify {SHAPE} --capacity 48KiB --backend count")
     assert code == 1 and "FAILED" in out
-    monkeypatch.setattr("redblue.analyse.walk", one_more)
+    monkeypatch.setattr("redblue.analysis.walk", one_more)
     code, out, err = run("report alexnet")
     assert code == 1 and "error: layer " in err and "the model says" in err
 
@@ -286,6 +287,19 @@ def test_report_table_says_what_it_shows(run):
     assert code == 0
     for part in ("bound, words", "traffic, words", "all layers", "65,536 bytes", "same"):
         assert part in out
+
+
+def test_eighty_columns_hold_every_number(run, monkeypatch):
+    words = {
+        f"{layer[key]:,}"
+        for layer in json.loads(run("report resnet18 --json")[1])["layers"]
+        for key in ("lower_bound_words", "traffic_words")
+    }
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = run("report resnet18")
+    assert code == 0
+    assert all(number in out for number in words)
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_layers_that_do_not_fit_are_listed(run):

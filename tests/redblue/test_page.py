@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from pebble import ConvShape, Layer, Network, Skipped
-from redblue.analyse import analyse, capacity_curve
+from redblue.analysis import analyse, capacity_curve
 from redblue.page import report_page
 
 EVIL = "</script><img src=x onerror=alert(1)>{{ROWS}}\"'&"

@@ -102,3 +102,27 @@ def test_bad_schedules_are_refused():
         evaluate(shape, 9, tile, Schedule(("n", "w", "c", "k", "k")))
     with pytest.raises(InputError, match="capacity 0"):
         optimise(shape, 0)
+
+
+@pytest.mark.parametrize("wrong", ["group_footprint", "group_traffic"])
+def test_a_wrong_search_is_caught_by_the_exact_recount(monkeypatch, wrong):
+    # B11: a solver's answer is checked with integers, not believed.
+    import tiling.search as search
+    from pebble import SolverError
+    from tiling import Footprint, Traffic
+
+    def no_footprint(*_):
+        return Footprint(0, 0, 0)
+
+    def little_traffic(*_):
+        return Traffic(1, 0, 0, 0)
+
+    def everything_fits(room, each, extent):
+        return 0 * (room + each) + extent
+
+    shape = ConvShape.of((1, 64, 14, 14), (64, 64, 3, 3))
+    monkeypatch.setattr(search, "_fitting", everything_fits)
+    lie = no_footprint if wrong == "group_footprint" else little_traffic
+    monkeypatch.setattr(search, wrong, lie)
+    with pytest.raises(SolverError, match="the search promised"):
+        optimise(shape, 4096)

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
     Floats = NDArray[float64]
 
-MOST_POINTS = 300_000
+MOST_POINTS = 100_000
 """Position tiles that one search looks at; above it, axes are thinned and the result says so."""
 MOST_SIZES = 1000
 """Tile sizes of one loop that a search looks at."""
+MOST_ENTRIES = 2_000_000
+"""Entries of an array of the search: a bound on its memory, not on what it finds."""
 
 
 def optimise(shape: ConvShape, capacity_words: int, *, private: bool = False) -> Tiling:
@@ -73,12 +75,13 @@ def optimise(shape: ConvShape, capacity_words: int, *, private: bool = False) ->
             found.append((words, footprint, rank, schedule, tile))
     if not found:
         raise _infeasible(shape, capacity_words, private)
-    *_, schedule, tile = min(found, key=lambda row: row[:3])
+    words, *_, schedule, tile = min(found, key=lambda row: row[:3])
+    words *= shape.group
     tiling = evaluate(shape, capacity_words, tile, schedule, grid.exhaustive)
-    if tiling.footprint.words > capacity_words:
+    # The search runs in floats; its answer counts only as far as integers confirm it.
+    if tiling.footprint.words > capacity_words or abs(tiling.traffic.words - words) > 1e-9 * words:
         raise SolverError(
-            f"the search returned {tiling}, whose footprint of {tiling.footprint.words} words "
-            f"exceeds the capacity"
+            f"the search promised {words:.0f} words within {capacity_words}; exactly, {tiling}"
         )
     return tiling
 
@@ -234,13 +237,15 @@ def _schedules(
                     Schedule(order, streamed),
                     grid.sizes(shape, np.full_like(c_sizes, k_size), c_sizes),
                 )
-    k = np.array(tile_sizes(k_all), dtype=float)[:, None]
+    k_sizes = np.array(tile_sizes(k_all), dtype=float)[:, None]
+    parts = ceil_div(k_sizes.size * patch.size, MOST_ENTRIES)
     for order in (("k", "c", *at), ("c", "k", *at)):
         for streamed in ("input", "output", None):
             with_input, with_output = float(streamed != "input"), float(streamed != "output")
-            room = capacity - with_output * k * outputs - (streamed is not None)
-            c_sizes = _fitting(room, with_input * patch + k * taps, c_all)
-            yield Schedule(order, streamed), grid.sizes(shape, k + 0 * c_sizes, c_sizes)
+            for k in np.array_split(k_sizes, min(parts, k_sizes.size)):
+                room = capacity - with_output * k * outputs - (streamed is not None)
+                c_sizes = _fitting(room, with_input * patch + k * taps, c_all)
+                yield Schedule(order, streamed), grid.sizes(shape, k + 0 * c_sizes, c_sizes)
 
 
 def _least(
