@@ -5,7 +5,6 @@ Not the PyPI package ``Pebble`` (process pools), whose import name is the same.
 
 from pebble.axis import Axis
 from pebble.errors import (
-    BoundViolatedError,
     InfeasibleError,
     InputError,
     LaunchError,
@@ -14,7 +13,6 @@ from pebble.errors import (
     PebbleError,
     SolverError,
     TooLargeError,
-    UndecidedError,
 )
 from pebble.machine import Machine, MemoryLevel, machine_names
 from pebble.nest import Access, Affine, LoopNest
@@ -26,7 +24,6 @@ __all__ = [
     "Access",
     "Affine",
     "Axis",
-    "BoundViolatedError",
     "ConvShape",
     "InfeasibleError",
     "InputError",
@@ -42,7 +39,6 @@ __all__ = [
     "Skipped",
     "SolverError",
     "TooLargeError",
-    "UndecidedError",
     "capacity_words",
     "itemsize",
     "machine_names",

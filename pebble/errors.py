@@ -37,10 +37,6 @@ class InfeasibleError(PebbleError):
         super().__init__(message)
 
 
-class UndecidedError(PebbleError):
-    """Two symbolic expressions could not be compared; no number is put in to decide."""
-
-
 class NotAffineError(PebbleError):
     """A subscript of a loop nest is not an integer-affine function of its loops."""
 
@@ -66,7 +62,3 @@ class MissingError(PebbleError):
     def __init__(self, message: str, install: str) -> None:
         self.install = install
         super().__init__(f"{message}; {install}")
-
-
-class BoundViolatedError(PebbleError):
-    """A counted traffic lies below a bound, or differs from its model: one of them is wrong."""

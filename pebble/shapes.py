@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from pebble.axis import Axis, ceil_div
+from pebble.axis import Axis
 from pebble.errors import InputError
+from pebble.fields import channel_counts, integers, per_axis
 from pebble.nest import Access, Affine, LoopNest
+from pebble.padding import AUTO_PADS, same_pads, transposed_pads
 from pebble.units import itemsize
 
-AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 _AXES = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
 
 
@@ -92,11 +93,11 @@ class ConvShape:
             raise InputError(
                 "padding-mode", padding_mode, "only zero padding is analysed", "pad the input first"
             )
-        input_sizes = _integers("input", input, least=0)
+        input_sizes = integers("input", input, least=0)
         if not 3 <= len(input_sizes) <= 5:
             raise InputError("input", input_sizes, "must have N, C and 1 to 3 spatial sizes")
         rank = len(input_sizes) - 2
-        weight_sizes = _integers("weight", weight, least=1)
+        weight_sizes = integers("weight", weight, least=1)
         if len(weight_sizes) != rank + 2:
             raise InputError(
                 "weight",
@@ -106,18 +107,18 @@ class ConvShape:
         for size in input_sizes[1:]:
             if size < 1:
                 raise InputError("input", input_sizes, "only the batch may be 0")
-        stride = _per_axis("strides", strides, rank, 1)
-        dilation = _per_axis("dilations", dilations, rank, 1)
-        pad = _integers("pads", pads if pads is not None else (0,) * (2 * rank), least=0)
+        stride = per_axis("strides", strides, rank, 1)
+        dilation = per_axis("dilations", dilations, rank, 1)
+        pad = integers("pads", pads if pads is not None else (0,) * (2 * rank), least=0)
         if len(pad) != 2 * rank:
             raise InputError(
                 "pads", pad, f"must hold {2 * rank} numbers: {rank} begins, then {rank} ends"
             )
-        extra = _per_axis("output_padding", output_padding, rank, 0, least=0)
-        (groups,) = _integers("group", (group,), least=1)
+        extra = per_axis("output_padding", output_padding, rank, 0, least=0)
+        (groups,) = integers("group", (group,), least=1)
         itemsize(dtype)
         channels, kernel = input_sizes[1], weight_sizes[2:]
-        in_channels, out_channels = _channels(channels, weight_sizes, groups, transposed)
+        in_channels, out_channels = channel_counts(channels, weight_sizes, groups, transposed)
         if auto_pad not in AUTO_PADS:
             raise InputError("auto-pad", auto_pad, f"is none of {', '.join(AUTO_PADS)}")
         if auto_pad != "NOTSET" and any(pad):
@@ -126,14 +127,14 @@ class ConvShape:
             )
         sizes = (input_sizes[2:], kernel, stride, dilation)
         if transposed:
-            extra, pad = _transposed_pads(sizes, pad, auto_pad, extra, output_shape)
+            extra, pad = transposed_pads(sizes, pad, auto_pad, extra, output_shape)
         else:
             if output_shape is not None or any(extra):
                 raise InputError(
                     "output_shape", output_shape or extra, "belongs to a transposed convolution"
                 )
             if auto_pad.startswith("SAME"):
-                pad = _same_pads(sizes, auto_pad)
+                pad = same_pads(sizes, auto_pad)
         shape = cls(
             batch=input_sizes[0],
             in_channels=in_channels,
@@ -339,106 +340,3 @@ class ConvShape:
         if self.group != 1:
             text += f" group {self.group}"
         return text + (" transposed" if self.transposed else "")
-
-
-def _integers(field: str, values: Sequence[int], least: int) -> tuple[int, ...]:
-    found = []
-    for value in values:
-        try:
-            number = value.__index__()
-        except AttributeError:
-            raise InputError(field, value, "is not an integer") from None
-        if isinstance(value, bool) or number < least:
-            raise InputError(field, tuple(values), f"every number must be at least {least}")
-        found.append(number)
-    return tuple(found)
-
-
-def _per_axis(
-    field: str, values: Sequence[int] | None, rank: int, default: int, least: int = 1
-) -> tuple[int, ...]:
-    if values is None:
-        return (default,) * rank
-    numbers = _integers(field, values, least)
-    if len(numbers) != rank:
-        raise InputError(field, numbers, f"must hold {rank} numbers, one a spatial axis")
-    return numbers
-
-
-def _channels(
-    channels: int, weight: tuple[int, ...], group: int, transposed: bool
-) -> tuple[int, int]:
-    if transposed:
-        if weight[0] != channels:
-            raise InputError(
-                "weight", weight, f"has {weight[0]} input channels where the input has {channels}"
-            )
-        if channels % group:
-            raise InputError("group", group, f"does not divide the {channels} input channels")
-        return channels, weight[1] * group
-    if weight[1] * group != channels:
-        raise InputError(
-            "weight",
-            weight,
-            f"has {weight[1]} channels a group; {weight[1]} * group {group} is not the input's "
-            f"{channels} channels",
-        )
-    if weight[0] % group:
-        raise InputError("group", group, f"does not divide the {weight[0]} output channels")
-    return channels, weight[0]
-
-
-_Sizes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-
-
-def _split(total: int, auto_pad: str) -> tuple[int, int]:
-    small, large = total // 2, total - total // 2
-    return (small, large) if auto_pad != "SAME_LOWER" else (large, small)
-
-
-def _same_pads(sizes: _Sizes, auto_pad: str) -> tuple[int, ...]:
-    pairs = []
-    for size, kernel, stride, dilation in zip(*sizes, strict=True):
-        total = (ceil_div(size, stride) - 1) * stride + dilation * (kernel - 1) + 1 - size
-        pairs.append(_split(max(total, 0), auto_pad))
-    return tuple(b for b, _ in pairs) + tuple(e for _, e in pairs)
-
-
-def _transposed_pads(
-    sizes: _Sizes,
-    pad: tuple[int, ...],
-    auto_pad: str,
-    extra: tuple[int, ...],
-    output_shape: Sequence[int] | None,
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Output padding and pads of a ConvTranspose, from an explicit or a SAME output shape."""
-    rank = len(sizes[0])
-    for i, value in enumerate(extra):
-        if value and value >= max(sizes[2][i], sizes[3][i]):
-            raise InputError(
-                "output_padding", extra, "must be below the stride or the dilation of its axis"
-            )
-    if output_shape is None and not auto_pad.startswith("SAME"):
-        return extra, pad
-    if output_shape is None:
-        wanted = tuple(size * stride for size, stride in zip(sizes[0], sizes[2], strict=True))
-    else:
-        wanted = _per_axis("output_shape", output_shape, rank, 1)
-    begins, ends, grown = [], [], []
-    for i, (size, kernel, stride, dilation) in enumerate(zip(*sizes, strict=True)):
-        full = stride * (size - 1) + dilation * (kernel - 1) + 1 + extra[i]
-        total = full - wanted[i]
-        if -total >= stride:
-            raise InputError(
-                "output_shape",
-                wanted,
-                f"axis {i} of size {size} gives at most {full + stride - 1} outputs",
-                "a larger input would be needed",
-            )
-        # A wanted size above the natural one needs no pads: the rest is output padding.
-        grown.append(extra[i] + max(-total, 0))
-        # ONNX gives the larger half to the begin unless SAME_UPPER is asked for.
-        half = _split(max(total, 0), "SAME_UPPER" if auto_pad == "SAME_UPPER" else "SAME_LOWER")
-        begins.append(half[0])
-        ends.append(half[1])
-    return tuple(grown), (*begins, *ends)

@@ -17,7 +17,7 @@ _BYTES = {
     "B": 1, "KB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30,
 }  # fmt: skip
 _UNITS = ", ".join(_BYTES) + " or words"
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*([A-Za-z]*)\s*")
+_SIZE = re.compile(r"\s*(\d{1,30}(?:\.\d{1,30})?|\.\d{1,30})\s*([A-Za-z]*)\s*")
 
 
 def itemsize(dtype: str) -> int:

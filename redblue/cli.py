@@ -15,7 +15,8 @@ import typer
 
 from pebble.errors import InputError
 from pebble.network import Network
-from pebble.shapes import AUTO_PADS, ConvShape
+from pebble.padding import AUTO_PADS
+from pebble.shapes import ConvShape
 from pebble.units import capacity_words
 from redblue import __version__, options
 
@@ -26,7 +27,6 @@ CHECK_FAILED, BAD_INPUT, MISSING, PARTLY = 1, 2, 3, 4
 """Exit codes besides 0."""
 
 app = typer.Typer(
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     help="I/O lower bounds, best tilings and counted traffic of convolutions and networks. Exit "
@@ -53,13 +53,16 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _common(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     del version
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def _shape(
@@ -140,6 +143,8 @@ def bound(
     """Words that any schedule of one convolution moves at least."""
     from pebble.bounds import lower_bound
 
+    if latex and as_json:
+        raise InputError("latex", True, "cannot be given with --json")
     shape = _needed_shape(shape)
     found = lower_bound(shape, capacity_words(_needed(capacity), shape.dtype))
     if latex:
@@ -265,7 +270,7 @@ def report(
         if output is not None:
             out.print(f"written: {output}")
     for violation in result.violations:
-        typer.echo(f"error: {violation}", err=True)
+        typer.echo(f"error: {options.one_line(violation)}", err=True)
     if result.violations:
         raise typer.Exit(CHECK_FAILED)
     if result.failed:
@@ -315,7 +320,7 @@ def _network(name: str, bind: Sequence[str] | None, batch: int | None) -> Networ
         return Network.from_onnx(name, options.bindings(bind or ()))
     if bind:
         raise InputError("bind", ",".join(bind), "is for ONNX files", "use --batch")
-    if Path(name).exists():
+    if Path(name).is_file():
         raise InputError("network", name, "is a file that does not end in .onnx", "rename it")
     network = Network.load(name)
     return network if batch is None else network.with_batch(batch)

@@ -23,6 +23,16 @@ def numbers(field: str, text: str | None) -> tuple[int, ...] | None:
     return None if text is None else _split(field, text, ",", "1,1")
 
 
+def visible(text: str) -> str:
+    """The text with control characters written out: a name from a file steers no terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line, see :func:`visible`."""
+    return visible(" ".join(text.split()))
+
+
 def _split(field: str, text: str, separator: str, example: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.strip().split(separator)]
     if not all(re.fullmatch(r"[+-]?\d{1,30}", part) for part in parts):

@@ -1,1 +1,1 @@
-"""To be filled."""
+"""The direct kernel for CUDA devices: its plan, its launch, and its run in Numba's simulator."""
