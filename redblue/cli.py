@@ -140,7 +140,7 @@ def bound(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Words that any schedule of one convolution moves at least."""
+    """Words that any schedule of a convolution must move."""
     from pebble.bounds import lower_bound
 
     if latex and as_json:
@@ -167,7 +167,7 @@ def tile(
     capacity: Capacity = None,
     as_json: Json = False,
 ) -> None:
-    """Tile sizes and loop order that move the fewest words, and how near they come to the bound."""
+    """Tile sizes and loop order that move the fewest words."""
     from pebble.bounds import lower_bound
     from tiling import loglp, optimise
 
@@ -208,7 +208,7 @@ def verify(
     batch: Batch = None,
     as_json: Json = False,
 ) -> None:
-    """Check that bound <= model = every count, for one convolution or a whole network."""
+    """Check bound <= model = every count of the traffic."""
     from redblue.verification import verify as check
 
     whole = network is not None
@@ -251,7 +251,7 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Bounds, best tilings and counted traffic of all layers of a network."""
+    """Bounds, best tilings and counted traffic of a network."""
     from redblue.analysis import analyse
     from redblue.records import report_record
 
@@ -268,7 +268,7 @@ def report(
         out = console()
         show_report(result, out)
         if output is not None:
-            out.print(f"written: {output}")
+            out.print(f"written: {options.one_line(str(output))}")
     for violation in result.violations:
         typer.echo(f"error: {options.one_line(violation)}", err=True)
     if result.violations:
@@ -387,7 +387,7 @@ def _write(output: Path, result: Report) -> None:
     if suffix == ".html":
         from redblue.page import report_page
 
-        text = report_page(result)
+        text = report_page(result, _Progress("drawing curves"))
     elif suffix == ".csv":
         text = report_csv(result)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib import resources
 from typing import Any
@@ -14,7 +15,10 @@ from redblue.analysis import LayerResult, Report, capacity_curve
 from redblue.records import totals
 
 
-def report_page(report: Report) -> str:
+def report_page(
+    report: Report,
+    progress: Callable[[Sequence[LayerResult]], Iterable[LayerResult]] = lambda results: results,
+) -> str:
     """HTML of a report; needs no network and no other file.
 
     The curves hold bound and best traffic of every distinct layer at powers of two around the
@@ -24,7 +28,7 @@ def report_page(report: Report) -> str:
 
     worst = max(range(len(report.layers)), key=lambda i: report.layers[i].gap or 0.0, default=None)
     data = {
-        "layers": [_layer_data(result, report.capacity) for result in report.layers],
+        "layers": [_layer_data(result, report.capacity) for result in progress(report.layers)],
         "selected": worst,
     }
     parts = {

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -16,19 +17,22 @@ from pebble.network import Network
 from pebble.shapes import ConvShape
 from pebble.units import capacity_words, itemsize
 from redblue.analysis import LayerResult, Report
+from redblue.options import one_line
 from redblue.verification import Verified
 from tiling import Tiling
 from tiling.loglp import LogSolution
 
 WIDE = 118
+NARROW = 92
 _FILE_WIDTH = 200
 _BAR = 8
 
 
 def console() -> Console:
     """Standard output: as wide as the terminal or COLUMNS say, else wide enough for all columns."""
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _FILE_WIDTH
-    return Console(width=width, highlight=False, soft_wrap=False)
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = None if terminal or "COLUMNS" in os.environ else _FILE_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
 
 
 def size_text(words: int, dtype: str) -> str:
@@ -36,18 +40,22 @@ def size_text(words: int, dtype: str) -> str:
     return f"{words:,} {dtype} words ({words * itemsize(dtype):,} bytes)"
 
 
-def gap_text(gap: float | None) -> Text:
-    """A gap with a bar from 1 (nothing) to 2 and more (full), green to red."""
+def gap_text(gap: float | None, bar: bool = True) -> Text:
+    """A gap, green to red, with a bar from 1 (nothing) to 2 and more (full)."""
     if gap is None:
         return Text("-")
+    colour = "green" if gap < 1.1 else "yellow" if gap < 1.5 else "red"
+    if not bar:
+        return Text(f"{gap:.3f}", colour)
     excess = min(max(gap - 1, 0.0), 1.0)
     filled = round(excess * _BAR)
-    colour = "green" if gap < 1.1 else "yellow" if gap < 1.5 else "red"
     return Text.assemble(f"{gap:.3f} ", ("#" * filled + "." * (_BAR - filled), colour))
 
 
-def _table(title: str, columns: Iterable[str | tuple[str, str]]) -> Table:
-    table = Table(title=Text(title), title_justify="left", title_style="bold", show_lines=False)
+def _table(title: str, columns: Iterable[str | tuple[str, str]], narrow: bool = False) -> Table:
+    table = Table(title=Text(one_line(title)), title_justify="left", title_style="bold")
+    if narrow:
+        table.box, table.show_edge, table.padding = SIMPLE_HEAD, False, (0, 1, 0, 0)
     for column in columns:
         name, kind = column if isinstance(column, tuple) else (column, "text")
         if kind == "number":
@@ -144,20 +152,21 @@ def _extents(shape: ConvShape) -> dict[str, int]:
 
 def show_report(report: Report, out: Console) -> None:
     """One row a layer, totals, and what was left out."""
-    wide = out.width >= WIDE
+    wide, narrow = out.width >= WIDE, out.width < NARROW
     dtype = report.layers[0].layer.shape.dtype if report.layers else "float32"
     words = capacity_words(report.capacity, dtype)
     columns: list[str | tuple[str, str]] = ["layer", ("count", "number")]
     if wide:
         columns.append("shape")
-    columns += [("bound, words", "number"), "binding", ("traffic, words", "number")]
+    space = "\n" if narrow else " "
+    columns += [(f"bound,{space}words", "number"), "binding", (f"traffic,{space}words", "number")]
     columns += ["counted", "gap"]
     if wide:
         columns += ["tile", "stays"]
     title = f"{report.network}, fast memory {report.capacity} = {size_text(words, dtype)}"
-    table = _table(title, columns)
+    table = _table(title, columns, narrow)
     for result in report.layers:
-        table.add_row(*_report_cells(result, wide))
+        table.add_row(*_report_cells(result, wide, not narrow))
     table.add_section()
     bound, traffic = (
         report.total(lambda r: r.bound.words) or 0,
@@ -167,7 +176,7 @@ def show_report(report: Report, out: Console) -> None:
     cells: list[str | Text] = ["all layers", f"{report.total(lambda r: 1):,}"]
     cells += [""] * wide
     cells += [f"{bound:,}", "", f"{traffic:,}", _counted_text(counted, traffic)]
-    cells += [gap_text(traffic / bound if bound else None)]
+    cells += [gap_text(traffic / bound if bound else None, not narrow)]
     cells += ["", ""] * wide
     table.add_row(*cells, style="bold")
     out.print(table)
@@ -178,20 +187,22 @@ def show_report(report: Report, out: Console) -> None:
     )
     if any(result.layer.bias for result in report.layers):
         out.print("Biases are not counted; each adds its number of output channels, once.")
+    for reason in dict.fromkeys(r.uncounted for r in report.layers if r.uncounted):
+        out.print(f"not walked: {one_line(reason)}")
     for note in report.notes:
-        out.print(Text(f"note: {note}"))
+        out.print(f"note: {one_line(note)}")
     show_left_out("Not handled", report.failed, out)
     show_left_out("Not analysed", report.skipped, out)
 
 
-def _report_cells(result: LayerResult, wide: bool) -> list[str | Text]:
+def _report_cells(result: LayerResult, wide: bool, bar: bool) -> list[str | Text]:
     layer, tiling = result.layer, result.tiling
-    name = Text(layer.name + (f" ({layer.note})" if layer.note else ""))
+    name = one_line(layer.name + (f" ({layer.note})" if layer.note else ""))
     cells: list[str | Text] = [name, f"{layer.count}"]
     if wide:
         cells.append(str(layer.shape))
     cells += [f"{result.bound.words:,}", result.bound.binding, f"{tiling.traffic.words:,}"]
-    cells += [_counted_text(result.counted_words, tiling.traffic.words), gap_text(result.gap)]
+    cells += [_counted_text(result.counted_words, tiling.traffic.words), gap_text(result.gap, bar)]
     if wide:
         cells.append(" ".join(f"{loop}{size}" for loop, size in tiling.tile))
         cells.append(tiling.schedule.stationary)
@@ -219,7 +230,7 @@ def show_left_out(title: str, rows: Sequence[Skipped], out: Console) -> None:
     table = _table(title, [("nodes", "number"), "operator", "names", "reason"])
     for (op, reason), names in groups.items():
         shown = ", ".join(names[:3]) + (f", and {len(names) - 3} more" if len(names) > 3 else "")
-        table.add_row(f"{len(names)}", Text(op), Text(shown), Text(reason))
+        table.add_row(f"{len(names)}", one_line(op), one_line(shown), one_line(reason))
     out.print(table)
 
 
@@ -227,12 +238,12 @@ def show_verified(verified: Verified, out: Console) -> None:
     """Every count of every layer, with ok or FAILED."""
     columns: list[str | tuple[str, str]] = ["layer", "count", ("words", "number"), "must be", ""]
     title = f"{verified.network}, fast memory {verified.capacity}, backend {verified.backend}"
-    table = _table(title, columns)
+    table = _table(title, columns, out.width < NARROW)
     for layer in verified.layers:
         name = layer.layer.name + (f" (x{layer.layer.count})" if layer.layer.count > 1 else "")
         for i, check in enumerate(layer.checks):
             table.add_row(
-                Text(name if i == 0 else ""),
+                one_line(name) if i == 0 else "",
                 check.name,
                 "" if check.words is None else f"{check.words:,}",
                 check.rule,
