@@ -146,6 +146,8 @@ def test_b21_b23_nothing_fits(run):
     [
         (f"bound {SHAPE} --capacity 64", ["capacity '64': has no unit", "KiB"]),
         (f"bound {SHAPE} --capacity 64kb", ["unit 'kb'"]),
+        (f"bound {SHAPE} --capacity {'9' * 5000}KiB", ["is not a size"]),
+        (f"bound {SHAPE} --capacity 1KiB --latex --json", ["latex True", "with --json"]),
         (f"bound {SHAPE}", ["capacity None: is missing"]),
         ("bound --capacity 1KiB", ["input None: is missing"]),
         ("bound --input 1x1x4 --capacity 1KiB", ["weight None: is missing"]),
@@ -180,6 +182,7 @@ def test_b21_b23_nothing_fits(run):
         ("nonsense", ["nonsense"]),
         ("report", ["Missing argument 'network'"]),
         ("report resnet51", ["network 'resnet51': is none of", "resnet50"]),
+        ("report /", ["network '/': is none of"]),
         ("report resnet18 --capacity 64", ["has no unit"]),
         ("report resnet18 --bind N=1", ["bind 'N=1': is for ONNX files"]),
         ("report resnet18 --batch -1", ["batch -1"]),
@@ -199,7 +202,7 @@ def test_bad_input_is_one_line_and_exit_2(run, line, parts):
 
 def test_no_arguments_show_help(run):
     code, out, err = run("")
-    assert code in (0, 2) and "report" in out + err
+    assert (code, err) == (0, "") and out.startswith("Usage: redblue") and "report" in out
 
 
 # --- verify, report, networks ------------------------------------------------------------------
@@ -302,6 +305,25 @@ def test_eighty_columns_hold_every_number(run, monkeypatch):
     assert max(map(len, out.splitlines())) <= 80
 
 
+def test_a_narrow_table_folds_no_number(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run("report resnet18 --capacity 64KiB")
+    lines = out.splitlines()
+    table = lines[: next(i for i, line in enumerate(lines) if line.startswith("all layers")) + 1]
+    assert max(map(len, lines)) <= 80
+    found = json.loads(run("report resnet18 --capacity 64KiB --json")[1])
+    for layer in found["layers"]:
+        (row,) = [line for line in table if line.split()[:1] == [layer["name"]]]
+        assert f"{layer['traffic_words']:,}" in row and f"{layer['gap']:.3f}" in row
+
+
+def test_layers_that_are_too_long_to_walk_say_why(run):
+    code, out, _ = run("report alexnet --batch 1000000")
+    assert code == 0 and "not walked: the schedule has" in out
+    found = json.loads(run("report alexnet --batch 1000000 --json")[1])
+    assert found["totals"]["counted_words"] is None
+
+
 def test_layers_that_do_not_fit_are_listed(run):
     code, out, _ = run("report resnet18 --capacity 40words --json")
     found = json.loads(out)
@@ -369,6 +391,34 @@ def test_onnx_file(run, tmp_path):
     assert "M" in bad(run, f"report {path} --bind M=2")
 
 
+def save_named(path, name):
+    """A model with a right convolution, a wrong one and a ReLU, all of one name."""
+    from onnx import TensorProto, helper, save
+
+    values = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, s)
+        for n, s in (("x", [1, 3, 8, 8]), ("w", [4, 3, 3, 3]), ("v", [4, 5, 1, 1]), ("y", None))
+    ]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["m"], name=name),
+        helper.make_node("Conv", ["m", "v"], ["n"], name=name),
+        helper.make_node("Relu", ["n"], ["y"], name=name),
+    ]
+    save(helper.make_model(helper.make_graph(nodes, "g", values[:3], values[3:])), path)
+
+
+def test_names_from_files_steer_no_terminal(run, tmp_path):
+    name = "a\x1b[31mb\x07 [bold]c[/d]\n:smile:"
+    path = tmp_path / "net.onnx"
+    save_named(path, name)
+    for line in (f"report {path}", f"verify {path} --capacity 1KiB --backend count"):
+        code, out, _ = run(line)
+        assert code == 4
+        assert r"a\x1b[31mb\x07 [bold]c[/d] :smile:" in out
+        assert "\x1b" not in out and "\x07" not in out
+    assert json.loads(run(f"report {path} --json")[1])["layers"][0]["name"] == name
+
+
 # --- as a process --------------------------------------------------------------------------------
 
 
@@ -413,6 +463,33 @@ def test_bound_is_quick_and_loads_no_heavy_library():
     )
     assert done.stderr.strip() == "[]"
     assert time.perf_counter() - start < 5  # about 0.5 s alone; the tests share the machine
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")  # noqa: PTH110
+@pytest.mark.parametrize("line", ["networks", "networks --json"])
+def test_a_full_disk_is_one_error_line(line):
+    done = subprocess.run(
+        f"{sys.executable} -m redblue {line} > /dev/full",
+        shell=True, capture_output=True, text=True, check=False, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == ("error: standard output: cannot be used: No space left on device\n")
+
+
+def test_a_closed_output_is_no_traceback():
+    done = subprocess.run(
+        f"{sys.executable} -m redblue networks >&-",
+        shell=True, capture_output=True, text=True, check=False, env=environment(),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_terminal_without_unicode_is_served(tmp_path):
+    path = tmp_path / "net.onnx"
+    save_named(path, "é漢")
+    done = process("report", str(path), env={**environment(), "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (4, "")
+    assert done.stdout.isascii() and r"\xe9\u6f22" in done.stdout
 
 
 def test_a_closed_pipe_is_no_error():
