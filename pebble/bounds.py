@@ -40,7 +40,7 @@ From an inequality to traffic, two ways (Hong and Kung's partition, with partial
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil, isqrt, prod, sqrt
 
@@ -50,7 +50,7 @@ from pebble.shapes import ConvShape
 
 _HONG_KUNG = "Hong and Kung 1981, red-blue pebble game"
 _LOOMIS = "Loomis and Whitney 1949; weights per tap class derived in pebble.bounds"
-_FRACTION_BITS = 64
+FRACTION_BITS = 64
 _SAFE = 1 - 1e-9
 """Factor on values found in floating point: their rounding errors are far below it."""
 
@@ -149,11 +149,8 @@ def loomis_whitney(shape: ConvShape, capacity_words: int) -> Bound:
     Source: Loomis and Whitney 1949, Irony, Toledo and Tiskin 2004 for the matrix product; weights
     and constant derived above. Computed in integers, rounded the safe way.
     """
-    scaled = sum(
-        isqrt((count**2 << 2 * _FRACTION_BITS + 2) // (reuse * capacity_words))
-        for count, reuse in shape.weighted_macs
-    )
-    words = ceil_div(scaled, 1 << _FRACTION_BITS) - 2 * capacity_words
+    share = root_sum(shape.weighted_macs, divisor=capacity_words, factor=2)
+    words = ceil_div(share, 1 << FRACTION_BITS) - 2 * capacity_words
     return Bound("loomis-whitney", max(words, 0), _LOOMIS)
 
 
@@ -270,6 +267,14 @@ def demmel_dinh(shape: ConvShape, capacity_words: int) -> Bound:
         valid=False,
         asymptotic=True,
         note="order of growth; ignores padding, and strides above the kernel",
+    )
+
+
+def root_sum(terms: Iterable[tuple[int, int]], divisor: int = 1, factor: int = 1) -> int:
+    """``factor * sum of count / sqrt(reuse * divisor)`` in units of 2**-64, rounded down."""
+    return sum(
+        isqrt(((factor * count) ** 2 << 2 * FRACTION_BITS) // (reuse * divisor))
+        for count, reuse in terms
     )
 
 

@@ -94,18 +94,24 @@ class Machine:
                 return level
         raise InputError("level", name, f"is none of {', '.join(v.name for v in self.levels)}")
 
-    def inside_bytes(self, name: str) -> int:
+    def inside_bytes(self, name: str, *, instance: bool = False) -> int:
         """Capacity on the inner side of the boundary above a level: it and all levels inside.
 
-        The fast memory of a bound on the traffic between this level and the next one outwards.
+        Args:
+            name: the level.
+            instance: only one instance of the level, with its share of those inside.
         """
-        self.level(name)
+        outermost = self.level(name)
         total = 0
         for level in self.levels:
             total += level.capacity_bytes * level.instances
-            if level.name == name:
+            if level is outermost:
                 break
-        return total
+        return total // outermost.instances if instance else total
+
+    def inside_words(self, name: str, dtype: str = "float32", *, instance: bool = False) -> int:
+        """:meth:`inside_bytes` in elements of ``dtype``."""
+        return self.inside_bytes(name, instance=instance) // itemsize(dtype)
 
 
 def machine_names() -> tuple[str, ...]:
