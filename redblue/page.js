@@ -21,9 +21,28 @@
   const axis = (title, more) => ({
     title: { text: title, standoff: 8 },
     gridcolor: colour("--line"),
-    exponentformat: "SI",
     ...more,
   });
+
+  const UNITS = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
+  function brief(words) {
+    const [scale, unit] = UNITS.find(([size]) => words >= size) || [1, ""];
+    return Number((words / scale).toPrecision(3)).toString() + unit;
+  }
+  // Plotly's own labels on a log axis leave the power out, and its range of equal values is empty.
+  function logAxis(title, values, more) {
+    const positive = values.filter((value) => value > 0);
+    if (!positive.length) return axis(title, more);
+    const low = Math.min(...positive) / 1.15, high = Math.max(...positive) * 1.15;
+    const steps = high / low < 12 ? [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8] : high / low < 1e3 ? [1, 2, 5] : [1];
+    const ticks = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+      ticks.push(...steps.map((step) => step * 10 ** power).filter((tick) => tick >= low && tick <= high));
+    }
+    return axis(title, {
+      type: "log", range: [Math.log10(low), Math.log10(high)], tickvals: ticks, ticktext: ticks.map(brief), ...more,
+    });
+  }
 
   function drawLayers() {
     const names = data.layers.map((layer) => plain(layer.name));
@@ -38,7 +57,7 @@
       dots("bound", "lower bound", "line-ew-open", BOUND),
     ], layout({
       xaxis: axis("", { type: "category", tickangle: -45, automargin: true, tickvals: names, ticktext: texts }),
-      yaxis: axis("words moved", { type: "log" }),
+      yaxis: logAxis("words moved", data.layers.flatMap((layer) => [layer.bound, layer.traffic])),
     }), options);
   }
 
@@ -53,14 +72,18 @@
       line("traffic", "traffic of the best tiling", TRAFFIC),
       line("bound", "lower bound", BOUND),
     ], layout({
-      xaxis: axis("fast memory, words", { type: "log" }),
-      yaxis: axis("words moved", { type: "log" }),
+      xaxis: logAxis("fast memory, words", layer.curve.capacity, {
+        tickvals: layer.curve.capacity, ticktext: layer.curve.capacity.map(brief),
+      }),
+      yaxis: logAxis("words moved", [...layer.curve.traffic, ...layer.curve.bound, layer.compulsory]),
       shapes: [
-        rule({ xref: "paper", x0: 0, x1: 1, y0: layer.compulsory, y1: layer.compulsory }),
+        ...(layer.compulsory ? [rule({ xref: "paper", x0: 0, x1: 1, y0: layer.compulsory, y1: layer.compulsory })] : []),
         rule({ yref: "paper", y0: 0, y1: 1, x0: layer.capacity, x1: layer.capacity }),
       ],
       annotations: [
-        { xref: "paper", x: 1, y: Math.log10(layer.compulsory), text: "compulsory", showarrow: false, xanchor: "right", yanchor: "bottom" },
+        ...(layer.compulsory
+          ? [{ xref: "paper", x: 0, y: Math.log10(layer.compulsory), text: "compulsory", showarrow: false, xanchor: "left", yanchor: "bottom" }]
+          : []),
         { yref: "paper", y: 1, x: Math.log10(layer.capacity), text: "this report", showarrow: false, xanchor: "left", yanchor: "top" },
       ],
     }), options);

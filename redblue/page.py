@@ -12,6 +12,7 @@ from pebble.layer import Skipped
 from pebble.units import capacity_words
 from redblue import __version__
 from redblue.analysis import LayerResult, Report, capacity_curve
+from redblue.options import one_line
 from redblue.records import totals
 
 
@@ -32,14 +33,14 @@ def report_page(
         "selected": worst,
     }
     parts = {
-        "TITLE": escape(f"{report.network}, fast memory {report.capacity}"),
+        "TITLE": _text(f"{report.network}, fast memory {report.capacity}"),
         "SUMMARY": _summary(report),
         "HEAD": "".join(_HEADERS),
         "ROWS": "".join(_row(i, result) for i, result in enumerate(report.layers)),
         "FOOT": _foot(report),
-        "LEFT_OUT": _left_out("Not handled", report.failed)
+        "LEFT_OUT": _left_out("Not handled", report.failed, " open")
         + _left_out("Not analysed", report.skipped)
-        + "".join(f"<p>note: {escape(note)}</p>" for note in report.notes),
+        + "".join(f"<p>note: {_text(note)}</p>" for note in report.notes),
         "VERSION": escape(__version__),
         "STYLE": _asset("page.css"),
         # A closing tag inside a string would end the script early.
@@ -56,6 +57,11 @@ def report_page(
     return "".join(text)
 
 
+def _text(text: str) -> str:
+    """A text from a file as HTML."""
+    return escape(one_line(text))
+
+
 def _asset(name: str) -> str:
     return (resources.files("redblue") / name).read_text(encoding="utf-8")
 
@@ -64,7 +70,7 @@ def _layer_data(result: LayerResult, capacity: str) -> dict[str, Any]:
     shape = result.layer.shape
     curve = capacity_curve(shape, result.bound.capacity_words)
     return {
-        "name": result.layer.name,
+        "name": one_line(result.layer.name),
         "shape": str(shape),
         "count": result.layer.count,
         "bound": result.bound.words,
@@ -114,9 +120,9 @@ def _stays_cell(result: LayerResult) -> str:
 
 def _row(index: int, result: LayerResult) -> str:
     layer, tiling = result.layer, result.tiling
-    note = f"<br><small>{escape(layer.note)}</small>" if layer.note else ""
+    note = f"<br><small>{_text(layer.note)}</small>" if layer.note else ""
     cells = [
-        f'<th scope="row"><button type="button">{escape(layer.name)}</button>{note}</th>',
+        f'<th scope="row"><button type="button">{_text(layer.name)}</button>{note}</th>',
         _number(layer.count),
         _cell(escape(str(layer.shape))),
         _number(result.bound.words),
@@ -145,8 +151,7 @@ def _foot(report: Report) -> str:
                 _number(sums["traffic_words"]),
                 _number(sums["counted_words"], "not all walked"),
                 _gap_cell(sums["gap"]),
-                _cell(""),
-                _cell(""),
+                *[_cell("")] * 3,
             ]
         )
         + "</tr>"
@@ -169,15 +174,15 @@ def _summary(report: Report) -> str:
     )
 
 
-def _left_out(title: str, rows: tuple[Skipped, ...]) -> str:
+def _left_out(title: str, rows: tuple[Skipped, ...], state: str = "") -> str:
     if not rows:
         return ""
     items = "".join(
-        f"<tr><td>{escape(r.name)}</td><td>{escape(r.op)}</td><td>{escape(r.reason)}</td></tr>"
+        f"<tr><td>{_text(r.name)}</td><td>{_text(r.op)}</td><td>{_text(r.reason)}</td></tr>"
         for r in rows
     )
     return (
-        f"<details><summary>{title}: {len(rows)} nodes</summary><table><thead><tr>"
+        f"<details{state}><summary>{title} ({len(rows)})</summary><table><thead><tr>"
         '<th scope="col">node</th><th scope="col">operator</th><th scope="col">reason</th>'
         f"</tr></thead><tbody>{items}</tbody></table></details>"
     )

@@ -53,6 +53,21 @@ def test_page_is_self_contained_and_names_are_text(report):
     assert "why &lt;b&gt;not&lt;/b&gt;" in text
 
 
+def test_rows_are_as_wide_as_the_head(report):
+    text = report_page(report)
+    (table,) = re.findall(r'<table id="table">(.*?)</table>', text, re.S)
+    widths = {
+        len(re.findall(r"<t[hd][ >]", row)) for row in re.findall(r"<tr.*?</tr>", table, re.S)
+    }
+    assert len(widths) == 1 and widths.pop() >= 8
+
+
+def test_control_characters_are_written_out():
+    shape = ConvShape.of((1, 4, 9, 9), (8, 4, 3, 3))
+    text = report_page(analyse(Network("n", (Layer("a\x1b[31m\x07", shape),)), "1KiB"))
+    assert "\x1b" not in text and r"a\x1b[31m\x07" in text
+
+
 def test_data_holds_every_layer(report):
     text = report_page(report)
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
