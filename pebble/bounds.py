@@ -191,21 +191,47 @@ def equal_work(shape: ConvShape, capacity_words: int) -> Bound:
     Without limits, about 2 * G_w / sqrt(M) + M: the start is empty and the last run is full, so
     nothing of order M is lost. Source: derived above.
     """
-    limits = (shape.input_words, shape.weight_words, shape.output_words)
+    words, runs = equal_work_cost(shape, capacity_words, (1, 1, 1))
+    return Bound("equal-work", words, _LOOMIS, note=f"{runs} runs of equal work")
+
+
+def equal_work_cost(
+    shape: ConvShape, capacity: int, element_cost: tuple[int, int, int]
+) -> tuple[int, int]:
+    """The equal-work bound where an input, a weight and an output cost and take different room.
+
+    cost(w) is then the least p_i * i + p_f * f + p_o * o that allows work w. The proof does not
+    change: every residence of a word costs its p once, and at most M of weighted words are resident
+    at the start of a run.
+
+    Args:
+        shape: the layer.
+        capacity: M, in the unit of the costs.
+        element_cost: p_i, p_f, p_o, for example bytes an element.
+
+    Returns:
+        The bound, rounded up, in the unit of the costs; and the number of runs that gave it.
+    """
+    counts = (shape.input_words, shape.weight_words, shape.output_words)
+    limits = tuple(p * count for p, count in zip(element_cost, counts, strict=True))
+    scale = float(prod(element_cost))
     best, best_runs = 0.0, 1
-    # work <= sqrt(i*f*o) for the weighted MACs, and <= (i*f*o)**(2/3) for the plain ones.
-    for work, power in ((_weighted_work(shape), 2.0), (shape.macs * (1 - 1e-12), 1.5)):
-        for runs in _runs(work / capacity_words ** (3 / power)):
+    # work <= sqrt(i*f*o) for the weighted MACs, and <= (i*f*o)**(2/3) for the plain ones. The last
+    # number places the grid of runs around its real optimum.
+    for work, power, centre in (
+        (_weighted_work(shape), 2.0, scale**0.5 / capacity**1.5),
+        (shape.macs * (1 - 1e-12), 1.5, 2.25 * scale ** (2 / 3) / capacity**2),
+    ):
+        for runs in _runs(work * centre):
             # A MAC weighs at most 1, so a run's work may fall short of its share by less than 1.
             share = work / runs - (1 if runs > 1 else 0)
             if share <= 0:
                 continue
-            cost = _least_sum((share * (1 - 1e-12)) ** power, limits)
-            words = (runs * cost - (runs - 1) * capacity_words) * _SAFE
-            if words > best:
-                best, best_runs = words, runs
-    note = f"{best_runs} runs of equal work"
-    return Bound("equal-work", max(ceil(best - 1e-6), 0), _LOOMIS, note=note)
+            cost = _least_sum((share * (1 - 1e-12)) ** power * scale, limits)
+            total = (runs * cost - (runs - 1) * capacity) * _SAFE
+            if total > best:
+                best, best_runs = total, runs
+    return max(ceil(best - 1e-6), 0), best_runs
 
 
 # --- as printed in papers: shown, never deciding ------------------------------------------------
