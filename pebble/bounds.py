@@ -36,11 +36,15 @@ From an inequality to traffic, two ways (Hong and Kung's partition, with partial
 * equal work: cut the execution in n runs of equal work. The words of a run were resident at its
   start (at most M, none at the first start) or arrive in it, so
   Q >= n * cost(work / n) - (n - 1) * M, where cost(w) is the least i + f + o that allows work w.
+  In full: a residence of a word lasts from its load (of a partial sum: or its creation) to its
+  discard. Each output has one creation and one final store, so Q is at least the number of
+  residences, which is at least |I|, |F| and |O| per operand. A word that a run touches is resident
+  at its start or begins a residence in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, isqrt, prod, sqrt
 
@@ -124,7 +128,7 @@ def lower_bound(shape: ConvShape, capacity_words: int) -> LowerBound:
     """
     if capacity_words < 1:
         raise InputError("capacity", capacity_words, "must be at least 1 word")
-    proved = (compulsory, loomis_whitney, pairs, segments, equal_work)
+    proved = (compulsory, loomis_whitney, pairs, segments, equal_work, mixed_work)
     published = (zhang_xiao_tan, demmel_dinh)
     bounds = [theorem(shape, capacity_words) for theorem in (*proved, *published)]
     return LowerBound(shape, capacity_words, tuple(b for b in bounds if b is not None))
@@ -171,13 +175,14 @@ def segments(shape: ConvShape, capacity_words: int) -> Bound:
     limits make it sharper than the closed forms where an operand nearly fits. Source: Hong and
     Kung 1981; the limits by water-filling.
     """
-    limits = (shape.input_words, shape.weight_words, shape.output_words)
+    limits = sorted((shape.input_words, shape.weight_words, shape.output_words))
+    without = [limits[:d] + limits[d + 1 :] for d in range(3)]
     weight, macs = _weighted_work(shape), shape.macs * (1 - 1e-12)
     best, best_step = 0, 0
     for step in _grid(capacity_words):
         budget = capacity_words + step
         volume = _largest_product(budget, limits)
-        by_pairs = min(volume ** (2 / 3), *(_largest_pair(budget, limits, d) for d in range(3)))
+        by_pairs = min(volume ** (2 / 3), *(_largest_product(budget, two) for two in without))
         full = max(weight / sqrt(volume), macs / by_pairs) if volume else 0.0
         words = step * (ceil(full * (1 - 1e-12) - 1e-9) - 1)
         if words > best:
@@ -192,12 +197,53 @@ def equal_work(shape: ConvShape, capacity_words: int) -> Bound:
     nothing of order M is lost. Source: derived above.
     """
     words, runs = equal_work_cost(shape, capacity_words, (1, 1, 1))
-    return Bound("equal-work", words, _LOOMIS, note=f"{runs} runs of equal work")
+    return Bound("equal-work", _rounded(words), _LOOMIS, note=f"{runs} runs of equal work")
+
+
+def mixed_work(shape: ConvShape, capacity_words: int) -> Bound:
+    """Q >= n * cost_l(work / n) - (n - 1) * M + the sum of (1 - l_x) * |x| over the operands x.
+
+    cost_l counts an element of x as l_x words, 0 < l_x <= 1 with the largest 1. It mixes the
+    reuse argument with the compulsory words: residences of x number at least |x|, so a share
+    1 - l_x of them may be counted that way. It gains where the work per output is short, or one
+    operand is nearly compulsory. Any l is valid; a coordinate search finds a good one. Source:
+    derived above.
+    """
+    counts = (shape.input_words, shape.weight_words, shape.output_words)
+
+    def value(share: tuple[float, ...], steps: range) -> tuple[float, int]:
+        words, runs = equal_work_cost(shape, capacity_words, share, steps)
+        rest = sum((1 - l_x) * count for l_x, count in zip(share, counts, strict=True))
+        return words + rest * _SAFE, runs
+
+    share: tuple[float, ...] = (1.0, 1.0, 1.0)
+    step = 0.5
+    best, _ = value(share, _COARSE)
+    while step < 0.97:
+        moved = False
+        for operand in range(3):
+            for factor in (step, 1 / step):
+                trial = list(share)
+                trial[operand] = min(1.0, max(1e-3, share[operand] * factor))
+                if max(trial) < 1 or tuple(trial) == share:
+                    continue
+                words, _ = value(tuple(trial), _COARSE)
+                if words > best:
+                    best, share, moved = words, tuple(trial), True
+        if not moved:
+            step = sqrt(step)
+    best, runs = value(share, _FINE)
+    note = f"{runs} runs; shares of input, weight, output " + ", ".join(f"{s:.3f}" for s in share)
+    return Bound("mixed-work", _rounded(best), _LOOMIS, note=note)
+
+
+_FINE, _COARSE = range(20, 101), range(30, 81, 10)
+"""Numbers of runs to try, in fiftieths of the real optimum."""
 
 
 def equal_work_cost(
-    shape: ConvShape, capacity: int, element_cost: tuple[int, int, int]
-) -> tuple[int, int]:
+    shape: ConvShape, capacity: float, element_cost: tuple[float, ...], steps: range = _FINE
+) -> tuple[float, int]:
     """The equal-work bound where an input, a weight and an output cost and take different room.
 
     cost(w) is then the least p_i * i + p_f * f + p_o * o that allows work w. The proof does not
@@ -208,21 +254,24 @@ def equal_work_cost(
         shape: the layer.
         capacity: M, in the unit of the costs.
         element_cost: p_i, p_f, p_o, for example bytes an element.
+        steps: numbers of runs to try, in fiftieths of the real optimum.
 
     Returns:
-        The bound, rounded up, in the unit of the costs; and the number of runs that gave it.
+        The bound in the unit of the costs, safely below its real value, and the number of runs.
     """
     counts = (shape.input_words, shape.weight_words, shape.output_words)
-    limits = tuple(p * count for p, count in zip(element_cost, counts, strict=True))
-    scale = float(prod(element_cost))
+    limits = sorted(p * count for p, count in zip(element_cost, counts, strict=True))
+    scale = prod(element_cost)
     best, best_runs = 0.0, 1
     # work <= sqrt(i*f*o) for the weighted MACs, and <= (i*f*o)**(2/3) for the plain ones. The last
-    # number places the grid of runs around its real optimum.
-    for work, power, centre in (
+    # number is the real optimum of runs for a unit of work, without limits.
+    for work, power, optimum in (
         (_weighted_work(shape), 2.0, scale**0.5 / capacity**1.5),
         (shape.macs * (1 - 1e-12), 1.5, 2.25 * scale ** (2 / 3) / capacity**2),
     ):
-        for runs in _runs(work * centre):
+        around = work * optimum / 50
+        numbers = {1, 2, 3}.union(*((int(around * s), int(around * s) + 1) for s in steps))
+        for runs in sorted(numbers - {0}):
             # A MAC weighs at most 1, so a run's work may fall short of its share by less than 1.
             share = work / runs - (1 if runs > 1 else 0)
             if share <= 0:
@@ -231,7 +280,7 @@ def equal_work_cost(
             total = (runs * cost - (runs - 1) * capacity) * _SAFE
             if total > best:
                 best, best_runs = total, runs
-    return max(ceil(best - 1e-6), 0), best_runs
+    return best, best_runs
 
 
 # --- as printed in papers: shown, never deciding ------------------------------------------------
@@ -322,43 +371,39 @@ def _grid(capacity_words: int) -> list[int]:
     return sorted(lengths)
 
 
-def _runs(around: float) -> list[int]:
-    """Numbers of runs to try: any is valid."""
-    counts = {1, 2, 3}
-    for step in range(20, 101):
-        counts.update((max(1, int(around * step / 50)), int(around * step / 50) + 1))
-    return sorted(counts)
+def _rounded(value: float) -> int:
+    """A bound found in floating point, below its real value, as a bound on whole words."""
+    return max(ceil(value - 1e-6), 0)
 
 
-def _fill(level: Callable[[list[int], int], float], limits: tuple[int, ...]) -> list[float]:
-    """Water-filling: all values at one level, each cut at its own limit.
+def _largest_product(budget: float, limits: Sequence[float]) -> float:
+    """Largest product of values with sum <= budget, each at most its limit; rounded up.
 
-    ``level(cut, free)`` is the level of the ``free`` values that remain once those of ``cut`` are
-    held at their limits.
+    Water-filling: all values at one level, those whose limits lie lower cut there. ``limits``
+    ascend.
     """
-    order = sorted(limits)
-    for done, limit in enumerate(order):
-        free = len(order) - done
-        value = level(order[:done], free)
-        if limit >= value:
-            return [*map(float, order[:done]), *[value] * free]
-    return [float(limit) for limit in order]
+    volume = 1 + 1e-12
+    for done, limit in enumerate(limits):
+        free = len(limits) - done
+        level = budget / free
+        if limit >= level:
+            return volume * level**free
+        volume *= limit
+        budget -= limit
+    return volume
 
 
-def _largest_product(budget: int, limits: tuple[int, ...]) -> float:
-    """Largest product of values with sum <= budget under the limits, rounded up."""
-    values = _fill(lambda cut, free: (budget - sum(cut)) / free, limits)
-    return prod(values) * (1 + 1e-12)
-
-
-def _largest_pair(budget: int, limits: tuple[int, ...], dropped: int) -> float:
-    """Largest product of two operands on ``budget`` words under their limits, rounded up."""
-    return _largest_product(budget, limits[:dropped] + limits[dropped + 1 :])
-
-
-def _least_sum(product: float, limits: tuple[int, ...]) -> float:
-    """Least sum of values with at least this product, under the limits.
+def _least_sum(product: float, limits: Sequence[float]) -> float:
+    """Least sum of values with at least this product, each at most its limit; ``limits`` ascend.
 
     The limits allow the layer's whole work, so a product above theirs is a rounding error.
     """
-    return sum(_fill(lambda cut, free: (product / prod(cut)) ** (1 / free), limits))
+    total = 0.0
+    for done, limit in enumerate(limits):
+        free = len(limits) - done
+        level: float = product ** (1 / free)
+        if limit >= level:
+            return total + free * level
+        total += limit
+        product /= limit
+    return total
