@@ -41,6 +41,10 @@ class NotAffineError(PebbleError):
     """A subscript of a loop nest is not an integer-affine function of its loops."""
 
 
+class UndecidedError(PebbleError):
+    """A symbolic or combinatorial question stayed open within its stated limit."""
+
+
 class SolverError(PebbleError):
     """A solver's answer failed its re-check with exact arithmetic."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from string import ascii_letters, ascii_uppercase
 
 from pebble.errors import InputError, NotAffineError
 
@@ -106,6 +107,45 @@ class LoopNest:
             for array, names in arrays.items()
         )
         return cls(tuple(loops.items()), accesses)
+
+    @classmethod
+    def from_einsum(cls, subscripts: str, extents: Mapping[str, int]) -> LoopNest:
+        """The nest of an einsum with explicit output; operands are named A, B, ... in order.
+
+        Args:
+            subscripts: one letter a loop, for example ``"ij,jk->ik"``; a letter may occur twice in
+                an operand (a diagonal), not in the output.
+            extents: the extent of each letter.
+
+        Raises:
+            InputError: no or several arrows, a character that is no letter, an output letter that
+                repeats or that no operand has, an extent missing or not used.
+
+        >>> print(LoopNest.from_einsum("ij,jk->ik", {"i": 2, "j": 3, "k": 4}))
+        for i < 2, j < 3, k < 4: C[i, k] += A[i, j] * B[j, k]
+        """
+        left, arrow, output = "".join(subscripts.split()).partition("->")
+        if not arrow or "->" in output:
+            raise InputError("einsum", subscripts, "must hold one '->'", "as in ij,jk->ik")
+        operands = left.split(",")
+        if len(operands) >= len(ascii_uppercase):
+            raise InputError("einsum", subscripts, f"has over {len(ascii_uppercase) - 1} operands")
+        letters = dict.fromkeys("".join(operands))
+        for letter in (*letters, *output):
+            if letter not in ascii_letters:
+                raise InputError("einsum", subscripts, f"{letter!r} is no letter from a to Z")
+        for letter in output:
+            if letter not in letters:
+                raise InputError("einsum", subscripts, f"no operand has the output's {letter!r}")
+            if output.count(letter) > 1:
+                raise InputError("einsum", subscripts, f"the output repeats {letter!r}")
+        if set(extents) != set(letters):
+            raise InputError(
+                "extents", dict(extents), f"must name each of {', '.join(letters)}, and no other"
+            )
+        names = ascii_uppercase[: len(operands) + 1]
+        arrays = dict(zip(names, (*operands, output), strict=True))
+        return cls.projective({x: extents[x] for x in letters}, arrays, written=names[-1])
 
     @property
     def points(self) -> int | Fraction:
