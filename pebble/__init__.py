@@ -13,6 +13,7 @@ from pebble.errors import (
     PebbleError,
     SolverError,
     TooLargeError,
+    UndecidedError,
 )
 from pebble.machine import Machine, MemoryLevel, machine_names
 from pebble.nest import Access, Affine, LoopNest
@@ -39,6 +40,7 @@ __all__ = [
     "Skipped",
     "SolverError",
     "TooLargeError",
+    "UndecidedError",
     "capacity_words",
     "itemsize",
     "machine_names",
