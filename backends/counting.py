@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,7 @@ class _AxisTiles:
 
     sizes: Ints
     reads: Ints
+    kept: Ints  # words read that the live tile before reads too
     kinds: Ints  # index of the tile's tap mask in masks
     masks: Ints  # (kinds, kernel) booleans
 
@@ -93,13 +95,19 @@ class _AxisTiles:
         wrote, read = (x, o) if axis.transposed else (o, x)
         tile = wrote // size
         reads = np.zeros(len(tiles), dtype=np.int64)
-        touched = np.unique(tile * (axis.read + 1) + read)
-        np.add.at(reads, touched // (axis.read + 1), 1)
+        touched = np.unique(tile * axis.read + read)
+        np.add.at(reads, touched // axis.read, 1)
+        kept = np.zeros(len(tiles), dtype=np.int64)
+        begins = np.searchsorted(touched, np.arange(len(tiles)) * axis.read)
+        for before, after in pairwise(np.flatnonzero(reads)):
+            old = touched[begins[before] : begins[before] + reads[before]] % axis.read
+            new = touched[begins[after] : begins[after] + reads[after]] % axis.read
+            kept[after] = len(np.intersect1d(old, new))
         used = np.zeros((len(tiles), axis.kernel), dtype=bool)
         used[tile, k] = True
         masks, kinds = np.unique(used, axis=0, return_inverse=True)
         sizes = np.array([min(size, axis.written - t) for t in tiles], dtype=np.int64)
-        return cls(sizes, reads, kinds.reshape(-1), masks)
+        return cls(sizes, reads, kept, kinds.reshape(-1), masks)
 
 
 @dataclass(frozen=True)
@@ -164,6 +172,7 @@ class _Counter:
         self.visited = np.zeros(prod(self.counts["output"]), dtype=bool)
         self.held: dict[str, int] = {}
         self.held_kinds = 0
+        self.held_index: dict[str, int] = {}
         self.loads = {"input": 0, "weight": 0, "output": 0}
         self.stores = 0
         self.peak = 0
@@ -198,7 +207,10 @@ class _Counter:
         fresh = new_output if self.tiling.schedule.private else None
 
         new_input = self._fetched("input", tiles["input"], fresh)
-        self.loads["input"] += int(words[new_input].sum())
+        kept = self._kept(index) * sizes["n"] * sizes["c"]
+        if streamed or fresh is not None:
+            kept = kept * (streamed != "input" and fresh is None)
+        self.loads["input"] += int((words - kept)[new_input].sum())
 
         again = self.visited[tiles["output"]]
         first = np.zeros(steps, dtype=bool)
@@ -231,6 +243,34 @@ class _Counter:
     def _along(self, loop: str) -> Ints:
         names = self.names["output"]
         return self.loops.sizes[loop].reshape([-1 if name == loop else 1 for name in names])
+
+    def _kept(self, index: dict[str, Ints]) -> Ints:
+        """Input positions that stay where a step's input tile slid from the step's before."""
+        import numpy as np
+
+        names = self.names["input"]
+        steps = len(index["n"])
+        moves = {}
+        for loop in names:
+            before = np.empty(steps, dtype=np.int64)
+            before[1:] = index[loop][:-1]
+            before[0] = self.held_index.get(loop, -1)
+            moves[loop] = index[loop] - before
+            self.held_index[loop] = int(index[loop][-1])
+        total = np.zeros(steps, dtype=np.int64)
+        for name, axis in self.loops.axes.items():
+            slid = moves[name] > 0
+            words = axis.kept[index[name]]
+            for loop in names:
+                if loop != name:
+                    slid &= moves[loop] == 0
+            for other, across in self.loops.axes.items():
+                if other != name:
+                    words = words * across.reads[index[other]]
+            total += np.where(slid, words, 0)
+        if self.steps == steps:  # the first of all steps found an empty memory
+            total[0] = 0
+        return total
 
     def _fetched(self, operand: str, tiles: Ints, fresh: Ints | None = None) -> Ints:
         """Steps that fetch their tile: it differs from the one held, or nothing is held."""

@@ -22,6 +22,14 @@ def macs_of(shape):
     return relations
 
 
+def slides(before, after):
+    """Whether an input tile moved forward along one axis and nothing else of it changed."""
+    if before is None or before[:2] != after[:2]:
+        return False
+    moved = [b - a for a, b in zip(before[2], after[2], strict=True) if a != b]
+    return len(moved) == 1 and moved[0] > 0
+
+
 def replay(tiling):
     """Traffic and peak of a tiling, word by word."""
     shape, tile, schedule = tiling.shape, tiling.sizes, tiling.schedule
@@ -76,7 +84,10 @@ def replay(tiling):
                     if operand == "output":
                         stores += len(fast["output"])
                         stored |= fast["output"]
-                    fast[operand] = set()
+                    stays = operand == "input" != schedule.streamed and slides(
+                        held["input"], tiles["input"]
+                    )
+                    fast[operand] &= need if stays else set()
                 missing = need - fast[operand]
                 if operand == "output":
                     loads["output"] += len(missing & begun)

@@ -167,8 +167,11 @@ def test_b04_bound_uses_the_sliding_window():
     shape = ConvShape.of((1, 1, 18), (32, 1, 3))
     assert shape.input_words == 18
     one_by_one = {"n": 1, "k": 32, "c": 1, "w": 1}
-    no_halo = evaluate(shape, 1000, one_by_one, Schedule(("n", "w", "k", "c")))
-    assert no_halo.traffic.input_loads == 48
+    order = ("n", "w", "k", "c")
+    # Both readings exist, and a schedule says which: tiles that slide, and tiles on their own.
+    assert evaluate(shape, 1000, one_by_one, Schedule(order)).traffic.input_loads == 18
+    alone = Schedule(order, private=True)
+    assert evaluate(shape, 1000, one_by_one, alone).traffic.input_loads == 48
     assert lower_bound(shape, 1000).words == 18 + 96 + 512
 
 

@@ -13,16 +13,21 @@ EVERY_SIZE = 64
 """Longest axis of which every tile size is tried."""
 
 
-def tile_sizes(extent: int) -> list[int]:
+def tile_sizes(extent: int, limit: int | None = None) -> list[int]:
     """Tile sizes of a plain loop, ascending: the smallest for each distinct number of tiles.
 
-    Larger sizes with as many tiles only take more memory. There are about ``2 * sqrt(extent)``.
+    Larger sizes with as many tiles only take more memory. There are about ``2 * sqrt(extent)``;
+    where that exceeds ``limit``, a geometric spread of at most ``limit`` of them, with both ends.
 
     >>> tile_sizes(7)
     [1, 2, 3, 4, 7]
     >>> len(tile_sizes(6144))
     156
     """
+    if limit is not None and 4 * extent > limit * limit:
+        spread = (round(extent ** (i / (limit - 1))) for i in range(limit))
+        counts = {ceil_div(extent, min(max(size, 1), extent)) for size in spread}
+        return sorted({1, extent, *(ceil_div(extent, count) for count in counts)})
     sizes = []
     size = extent
     while size >= 1:
@@ -44,15 +49,15 @@ def axis_tile_sizes(axis: Axis, limit: int) -> tuple[list[int], bool]:
     extent = axis.written
     if extent <= min(EVERY_SIZE, limit):
         return list(range(1, extent + 1)), True
-    sizes = tile_sizes(extent)
+    sizes = tile_sizes(extent, limit)
     period = axis.stride if axis.transposed else axis.dilation
     if period > 1:
-        rounded = (ceil_div(size, period) * period for size in sizes)
+        rounded = {ceil_div(size, period) * period for size in sizes}
         sizes = sorted({*sizes, *(size for size in rounded if size <= extent)})
-    if len(sizes) <= limit:
-        return sizes, True
-    last = len(sizes) - 1
-    return [sizes[i * last // (limit - 1)] for i in range(limit)], False
+    last, complete = len(sizes) - 1, 4 * extent <= limit * limit
+    if len(sizes) > limit:
+        sizes, complete = [sizes[i * last // (limit - 1)] for i in range(limit)], False
+    return sizes, complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class AxisCut:
         live_tiles: live ones among them.
         live_positions: written positions in live tiles.
         touched: distinct inputs that a tile reads, summed over tiles.
+        shared: distinct inputs that a tile and the live one before it both read, summed.
         largest_touched: the same of the tile that reads most.
         taps: distinct taps that a tile uses, summed over tiles.
         all_taps: distinct taps that any tile uses.
@@ -77,6 +83,7 @@ class AxisCut:
     live_tiles: int
     live_positions: int
     touched: int
+    shared: int
     largest_touched: int
     taps: int
     all_taps: int
@@ -86,37 +93,56 @@ def cut_axis(axis: Axis, size: int) -> AxisCut | None:
     """Count the tiles of an axis; None where more than ``EDGE_TILES`` meet its border.
 
     Tiles whose windows lie inside the image repeat with a period of one tile (of
-    ``stride / gcd(stride, size)`` tiles for a transposed axis) and are counted once.
+    ``stride / gcd(stride, size)`` tiles for a transposed axis). Two periods are looked at, since
+    from the second on each tile also has the same live tile before it.
     """
     extent = axis.written
-    tiles = ceil_div(extent, size)
     first_live, last_live = _reaching(axis)
+    tiles = ceil_div(extent, size)
     low, high = min(first_live // size, tiles), min(last_live // size + 1, tiles)
     begin, end = _inside(axis, size)
-    begin = min(max(begin, low), high)
-    end = max(min(end, high), begin)
+    begin, end = min(max(begin, low), high), min(end, high)
     period = axis.stride // gcd(axis.stride, size) if axis.transposed else 1
-    if end - begin <= period:
-        begin = end = high
-    if begin - low + min(period, end - begin) + high - end > EDGE_TILES:
+    if end - begin <= 2 * period:
+        begin, end, period = high, high, 0
+    if begin - low + 2 * period + high - end > EDGE_TILES:
         return None
-    live_tiles = live_positions = touched = largest = taps = 0
-    inside = [
-        (begin + i, ceil_div(end - begin - i, period)) for i in range(min(period, end - begin))
+
+    def span(tile: int) -> tuple[int, int]:
+        return tile * size, min((tile + 1) * size, extent)
+
+    live_tiles = live_positions = touched = shared = largest = taps = 0
+    before = None  # the live tile before this one
+    once = [(tile, 1) for tile in range(low, begin + period)]
+    repeated = [
+        (tile, ceil_div(end - tile, period)) for tile in range(begin + period, begin + 2 * period)
     ]
-    edges = [(i, 1) for i in (*range(low, begin), *range(end, high))]
-    for tile, times in (*edges, *inside):
-        first, last = tile * size, min((tile + 1) * size, extent)
+    for tile, times in (*once, *repeated, *((tile, 1) for tile in range(end, high))):
+        first, last = span(tile)
         reads = axis.touched(first, last)
         if reads == 0:
             continue
+        if period and tile >= end and before is not None and before < end:
+            before = max(t for t in range(end - period, end) if axis.touched(*span(t)))
+        if before is not None:
+            both = axis.touched(span(before)[0], last)
+            shared += times * (axis.touched(*span(before)) + reads - both)
+        before = tile
         live_tiles += times
         live_positions += times * (last - first)
         touched += times * reads
         largest = max(largest, reads)
         taps += times * axis.used_taps(first, last)
     return AxisCut(
-        size, tiles, live_tiles, live_positions, touched, largest, taps, axis.used_taps(0, extent)
+        size,
+        tiles,
+        live_tiles,
+        live_positions,
+        touched,
+        shared,
+        largest,
+        taps,
+        axis.used_taps(0, extent),
     )
 
 
@@ -137,5 +163,6 @@ def _inside(axis: Axis, size: int) -> tuple[int, int]:
         end = min(axis.stride * axis.outputs - axis.pad_begin, axis.inputs) // size
     else:
         begin = ceil_div(axis.pad_begin, axis.stride * size)
-        end = ((axis.inputs - 1 + axis.pad_begin - reach) // axis.stride + 1) // size
+        windows = (axis.inputs - 1 + axis.pad_begin - reach) // axis.stride + 1
+        end = min(windows, axis.outputs) // size
     return begin, end

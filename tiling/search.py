@@ -31,6 +31,8 @@ MOST_POINTS = 100_000
 """Position tiles that one search looks at; above it, axes are thinned and the result says so."""
 MOST_SIZES = 1000
 """Tile sizes of one loop that a search looks at."""
+MOST_PAIRS = 10_000_000
+"""Position tiles times sizes of the output channels' tile; above it, those are thinned as well."""
 MOST_ENTRIES = 2_000_000
 """Entries of an array of the search: a bound on its memory, not on what it finds."""
 
@@ -94,12 +96,14 @@ class _Grid:
     steps_n: Floats
     sizes_axes: list[Floats]
     steps_axes: list[Floats]
-    touched: Floats
+    touched_axes: list[Floats]
+    shared_axes: list[Floats]
     largest_touched: Floats
     taps_axes: list[Floats]
     all_taps_axes: list[int]
     positions: Floats
     live_positions: Floats
+    k_sizes: Floats
     exhaustive: bool
 
     @classmethod
@@ -124,18 +128,22 @@ class _Grid:
             return total
 
         batch = np.array(batches, dtype=float)[index[0]]
+        channels = shape.group_out_channels
+        limit = min(MOST_SIZES, max(MOST_PAIRS // batch.size, 64))
         return cls(
             n=batch,
             steps_n=np.ceil(shape.batch / batch),
             sizes_axes=per_axis("size"),
             steps_axes=per_axis("live_tiles"),
-            touched=product("touched"),
+            touched_axes=per_axis("touched"),
+            shared_axes=per_axis("shared"),
             largest_touched=product("largest_touched"),
             taps_axes=per_axis("taps"),
             all_taps_axes=[cuts[0].all_taps for cuts in axes],
             positions=product("size"),
             live_positions=product("live_positions"),
-            exhaustive=exhaustive,
+            k_sizes=np.array(tile_sizes(channels, limit), dtype=float),
+            exhaustive=exhaustive and 4 * channels <= limit**2,
         )
 
     @property
@@ -159,7 +167,8 @@ class _Grid:
             steps_k=np.ceil(out_channels / np.maximum(k, 1)),
             steps_c=np.ceil(in_channels / np.maximum(c, 1)),
             steps_axes=self.steps_axes,
-            touched=self.touched,
+            touched_axes=self.touched_axes,
+            shared_axes=self.shared_axes,
             largest_touched=self.largest_touched,
             taps_axes=self.taps_axes,
             all_taps_axes=self.all_taps_axes,
@@ -171,9 +180,8 @@ class _Grid:
 
 def _candidates(shape: ConvShape) -> tuple[list[int], list[list[AxisCut]], bool]:
     """Batch tiles, the cuts of each axis, and whether nothing was left out."""
-    batches = tile_sizes(shape.batch)
-    exhaustive = len(batches) <= MOST_SIZES
-    batches = batches[:: ceil_div(len(batches), MOST_SIZES)]
+    batches = tile_sizes(shape.batch, MOST_SIZES)
+    exhaustive = 4 * shape.batch <= MOST_SIZES**2
     limits = [MOST_SIZES] * shape.rank
     while True:
         found = [
@@ -237,7 +245,7 @@ def _schedules(
                     Schedule(order, streamed),
                     grid.sizes(shape, np.full_like(c_sizes, k_size), c_sizes),
                 )
-    k_sizes = np.array(tile_sizes(k_all), dtype=float)[:, None]
+    k_sizes = grid.k_sizes[:, None]
     parts = ceil_div(k_sizes.size * patch.size, MOST_ENTRIES)
     for order in (("k", "c", *at), ("c", "k", *at)):
         for streamed in ("input", "output", None):

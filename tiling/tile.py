@@ -55,7 +55,9 @@ class Schedule:
 
     One group runs after the other; inside a group the tile loops run in ``order``, outermost
     first. A step works on one tile of each operand. A tile stays until a step needs another tile
-    of the same operand; words are loaded when a step needs them and does not hold them.
+    of the same operand; words are loaded when a step needs them and does not hold them. When an
+    input tile gives way to the next one along an axis, and nothing else of it changes, it slides:
+    the words that both read stay.
 
     Attributes:
         order: names of all tile loops: n (batch), k (output channels), c (input channels) and the

@@ -30,7 +30,9 @@ class Sizes:
         batch, out_channels, in_channels: extents, of one group.
         steps_n, steps_k, steps_c: number of tiles.
         steps_axes: live tiles of each axis, outermost first.
-        touched, largest_touched: input positions read, over all tiles and by the largest.
+        touched_axes: input positions that the tiles of each axis read.
+        shared_axes: those that a tile reads as the one before it did.
+        largest_touched: input positions that the largest tile reads.
         taps_axes: taps used, summed over the tiles of each axis.
         all_taps_axes: taps that any tile uses, per axis.
         positions: written positions of the largest tile.
@@ -47,7 +49,8 @@ class Sizes:
     steps_k: Number
     steps_c: Number
     steps_axes: Sequence[Number]
-    touched: Number
+    touched_axes: list[Number]
+    shared_axes: list[Number]
     largest_touched: Number
     taps_axes: Sequence[Number]
     all_taps_axes: Sequence[int]
@@ -69,7 +72,8 @@ class Sizes:
             steps_k=ceil_div(shape.group_out_channels, tile["k"]),
             steps_c=ceil_div(shape.group_in_channels, tile["c"]),
             steps_axes=[cut.live_tiles for cut in cuts],
-            touched=prod(cut.touched for cut in cuts),
+            touched_axes=[cut.touched for cut in cuts],
+            shared_axes=[cut.shared for cut in cuts],
             largest_touched=prod(cut.largest_touched for cut in cuts),
             taps_axes=[cut.taps for cut in cuts],
             all_taps_axes=[cut.all_taps for cut in cuts],
@@ -83,7 +87,8 @@ def group_traffic(schedule: Schedule, axis_names: Sequence[str], sizes: Sizes) -
     """Words that one group moves. Precondition: at least one tile is live.
 
     A tile that is kept is loaded again whenever a loop turns that its operand does not depend on
-    and that lies outside the innermost loop which changes the tile. Steps without a
+    and that lies outside the innermost loop which changes the tile. An input tile that slides
+    along an axis loads only what the tile before it did not read. Steps without a
     multiply-accumulate are skipped; their outputs are stored once.
     """
     steps = {"n": sizes.steps_n, "k": sizes.steps_k, "c": sizes.steps_c}
@@ -100,7 +105,14 @@ def group_traffic(schedule: Schedule, axis_names: Sequence[str], sizes: Sizes) -
         return 1 + (steps[loop] - 1) * turns(loop, operand, loops)
 
     positions = ("n", *axis_names)
-    inputs = sizes.batch * sizes.in_channels * sizes.touched
+    touched = prod(sizes.touched_axes)
+    if not schedule.private and schedule.streamed != "input":
+        for i, (name, shared) in enumerate(zip(axis_names, sizes.shared_axes, strict=True)):
+            inner = schedule.order[schedule.order.index(name) + 1 :]
+            slides = prod(steps[loop] == 1 for loop in inner if loop in ("c", *positions))
+            others = sizes.touched_axes[:i] + sizes.touched_axes[i + 1 :]
+            touched = touched - slides * shared * prod(others)
+    inputs = sizes.batch * sizes.in_channels * touched
     inputs = inputs * passes("k", "input", ("c", *positions))
 
     weights = sizes.out_channels * sizes.in_channels * passes("n", "weight", ("k", "c"))

@@ -86,7 +86,7 @@ class DirectPlan:
     def cuts(self) -> tuple[AxisCut, ...]:
         """The three axes cut in tiles."""
         sizes = dict(self.tile)
-        cuts = [AxisCut(1, 1, 1, 1, 1, 1, 1, 1)] * (3 - self.shape.rank)
+        cuts = [AxisCut(1, 1, 1, 1, 1, 0, 1, 1, 1)] * (3 - self.shape.rank)
         for name, axis in zip(self.shape.axis_names, self.shape.axes, strict=True):
             cut = cut_axis(axis, sizes[name])
             if cut is None:
