@@ -207,10 +207,10 @@ class _Counter:
         fresh = new_output if self.tiling.schedule.private else None
 
         new_input = self._fetched("input", tiles["input"], fresh)
-        kept = self._kept(index) * sizes["n"] * sizes["c"]
-        if streamed or fresh is not None:
-            kept = kept * (streamed != "input" and fresh is None)
-        self.loads["input"] += int((words - kept)[new_input].sum())
+        loaded = words
+        if streamed != "input" and fresh is None:
+            loaded = words - self._kept(index) * sizes["n"] * sizes["c"]
+        self.loads["input"] += int(loaded[new_input].sum())
 
         again = self.visited[tiles["output"]]
         first = np.zeros(steps, dtype=bool)
