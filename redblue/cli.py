@@ -130,11 +130,18 @@ def _takes_shape(command: Callable[..., None]) -> Callable[..., None]:
 _SHAPE = "--input 1x64x56x56 --weight 64x64x3x3 --pads 1,1,1,1"
 
 
-@app.command(epilog=f"Example: redblue bound {_SHAPE} --capacity 48KiB")
+@app.command(
+    epilog=f"Examples: redblue bound {_SHAPE} --capacity 48KiB; "
+    f"redblue bound {_SHAPE} --machine h200"
+)
 @_takes_shape
 def bound(
     shape: ConvShape | None = None,
     capacity: Capacity = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(help="Bound every boundary of a machine: h200, a100, laptop or a .toml."),
+    ] = None,
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the formulas in LaTeX, exact in M, and general.")
     ] = False,
@@ -146,6 +153,11 @@ def bound(
     if latex and as_json:
         raise InputError("latex", True, "cannot be given with --json")
     shape = _needed_shape(shape)
+    if machine is not None:
+        if capacity is not None or latex:
+            raise InputError("machine", machine, "takes the place of --capacity and --latex")
+        _show_boundaries(shape, machine, as_json)
+        return
     found = lower_bound(shape, capacity_words(_needed(capacity), shape.dtype))
     if latex:
         _print_latex(shape)
@@ -328,6 +340,22 @@ def _network(name: str, bind: Sequence[str] | None, batch: int | None) -> Networ
 
 def _print_json(record: object) -> None:
     typer.echo(json.dumps(record, indent=2))
+
+
+def _show_boundaries(shape: ConvShape, name: str, as_json: bool) -> None:
+    from pebble.machine import Machine
+    from pebble.parallel import boundary_bounds
+
+    machine = Machine.load(name)
+    found = boundary_bounds(shape, machine)
+    if as_json:
+        from redblue.records import boundaries_record
+
+        _print_json(boundaries_record(shape, machine, found))
+        return
+    from redblue.render import console, show_boundaries
+
+    show_boundaries(shape, machine, found, console())
 
 
 def _print_latex(shape: ConvShape) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 from pebble.bounds import LowerBound
 from pebble.layer import Skipped
+from pebble.machine import Machine
+from pebble.parallel import BoundaryBound
 from pebble.shapes import ConvShape
 from pebble.units import capacity_words, itemsize
 from redblue.analysis import LayerResult, Report
@@ -64,6 +66,30 @@ def bound_record(bound: LowerBound) -> Record:
                 "note": b.note,
             }
             for b in bound.bounds
+        ],
+    }
+
+
+def boundaries_record(
+    shape: ConvShape, machine: Machine, bounds: Sequence[BoundaryBound]
+) -> Record:
+    """A layer's bound at every boundary of a machine, innermost first."""
+    return {
+        "shape": shape_record(shape),
+        **_counts(shape),
+        "machine": machine.name,
+        "word_bytes": itemsize(shape.dtype),
+        "boundaries": [
+            {
+                "level": b.level,
+                "outer": b.outer,
+                "instances": machine.level(b.level).instances,
+                "capacity_words": b.capacity_words,
+                "instance_words": b.instance_words,
+                "lower_bound_words": b.words,
+                "binding": b.binding,
+            }
+            for b in bounds
         ],
     }
 

@@ -13,7 +13,9 @@ from rich.text import Text
 
 from pebble.bounds import Bound, LowerBound
 from pebble.layer import Skipped
+from pebble.machine import Machine
 from pebble.network import Network
+from pebble.parallel import BoundaryBound
 from pebble.shapes import ConvShape
 from pebble.units import capacity_words, itemsize
 from redblue.analysis import LayerResult, Report
@@ -95,6 +97,37 @@ def show_bound(bound: LowerBound, out: Console) -> None:
         )
     out.print(table)
     out.print(f"Every schedule moves at least {bound.words:,} words ({bound.binding}).")
+
+
+def show_boundaries(
+    shape: ConvShape, machine: Machine, bounds: Sequence[BoundaryBound], out: Console
+) -> None:
+    """A layer's bound at every boundary of a machine; boundaries are never compared."""
+    out.print(Text(str(shape), style="bold"))
+    table = _table(
+        f"Least traffic at each boundary of {machine.title}",
+        [
+            "between", "and", ("instances", "number"),
+            (f"inner side, {shape.dtype} words", "number"), ("least words", "number"),
+            ("least bytes", "number"), "decided by",
+        ],
+    )  # fmt: skip
+    size = itemsize(shape.dtype)
+    for b in bounds:
+        table.add_row(
+            b.level,
+            b.outer,
+            f"{machine.level(b.level).instances}",
+            f"{b.capacity_words:,}",
+            f"{b.words:,}",
+            f"{b.words * size:,}",
+            b.binding,
+        )
+    out.print(table)
+    out.print(
+        "The inner side is a level and all that lies inside it, of all instances together;\n"
+        "'summed' adds up the bounds of the instances, each with its own memory."
+    )
 
 
 def show_tile(bound: LowerBound, tiling: Tiling, lp: LogSolution | None, out: Console) -> None:

@@ -76,6 +76,19 @@ def test_bound_latex(run):
     assert code == 0 and r"\frac" in out and "% loomis-whitney" in out
 
 
+def test_bound_of_a_machine(run):
+    code, out, _ = run(f"bound {SHAPE} --machine h200 --json")
+    found = json.loads(out)
+    assert code == 0 and found["machine"] == "h200"
+    levels = {b["level"]: b for b in found["boundaries"]}
+    assert list(levels) == ["registers", "shared memory", "L2"]
+    # 132 multiprocessors with 256 KiB of registers and 228 KiB of shared memory each.
+    assert levels["shared memory"]["instance_words"] == (256 + 228) * 1024 // 4
+    assert levels["L2"]["lower_bound_words"] == found["compulsory_words"]
+    code, out, _ = run(f"bound {SHAPE} --machine laptop")
+    assert code == 0 and "L3" in out and "438,272" in out
+
+
 def test_a13_empty_batch(run):
     line = "--input 0x3x3x3 --weight 3x3x3x3 --capacity 1KiB --json"
     assert json.loads(run(f"bound {line}")[1])["lower_bound_words"] == 0
@@ -149,6 +162,8 @@ def test_b21_b23_nothing_fits(run):
         (f"bound {SHAPE} --capacity {'9' * 5000}KiB", ["is not a size"]),
         (f"bound {SHAPE} --capacity 1KiB --latex --json", ["latex True", "with --json"]),
         (f"bound {SHAPE}", ["capacity None: is missing"]),
+        (f"bound {SHAPE} --machine h900", ["machine 'h900': is none of a100, h200, laptop"]),
+        (f"bound {SHAPE} --machine h200 --capacity 1KiB", ["takes the place of --capacity"]),
         ("bound --capacity 1KiB", ["input None: is missing"]),
         ("bound --input 1x1x4 --capacity 1KiB", ["weight None: is missing"]),
         ("bound --input 1x1xq --weight 1x1x1 --capacity 1KiB", ["input '1x1xq'", "joined by 'x'"]),
