@@ -142,6 +142,9 @@ def bound(
         str | None,
         typer.Option(help="Bound every boundary of a machine: h200, a100, laptop or a .toml."),
     ] = None,
+    algorithm: Annotated[
+        str, typer.Option(help="direct, or Winograd's such as winograd:F(2x2,3x3).")
+    ] = "direct",
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the formulas in LaTeX, exact in M, and general.")
     ] = False,
@@ -149,16 +152,23 @@ def bound(
 ) -> None:
     """Words that any schedule of a convolution must move."""
     from pebble.bounds import lower_bound
+    from pebble.winograd import winograd_bound, winograd_outputs
 
     if latex and as_json:
         raise InputError("latex", True, "cannot be given with --json")
+    if algorithm != "direct" and (latex or machine is not None):
+        raise InputError("algorithm", algorithm, "cannot be given with --latex or --machine")
     shape = _needed_shape(shape)
     if machine is not None:
         if capacity is not None or latex:
             raise InputError("machine", machine, "takes the place of --capacity and --latex")
         _show_boundaries(shape, machine, as_json)
         return
-    found = lower_bound(shape, capacity_words(_needed(capacity), shape.dtype))
+    words = capacity_words(_needed(capacity), shape.dtype)
+    if algorithm == "direct":
+        found = lower_bound(shape, words)
+    else:
+        found = winograd_bound(shape, words, winograd_outputs(algorithm, shape))
     if latex:
         _print_latex(shape)
         return

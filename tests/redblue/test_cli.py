@@ -89,6 +89,15 @@ def test_bound_of_a_machine(run):
     assert code == 0 and "L3" in out and "438,272" in out
 
 
+def test_bound_of_winograd(run):
+    line = "bound --input 1x128x56x56 --weight 256x128x3x3 --pads 1,1,1,1 --capacity 16KiB"
+    code, out, _ = run(f"{line} --algorithm 'winograd:F(2x2,3x3)' --json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["lower_bound_words"], found["binding"]) == (6221824, "winograd:F(2x2,3x3)")
+    assert "6,221,824" in run(f"{line} --algorithm 'winograd:F(2x2,3x3)'")[1]
+
+
 def test_a13_empty_batch(run):
     line = "--input 0x3x3x3 --weight 3x3x3x3 --capacity 1KiB --json"
     assert json.loads(run(f"bound {line}")[1])["lower_bound_words"] == 0
@@ -162,6 +171,15 @@ def test_b21_b23_nothing_fits(run):
         (f"bound {SHAPE} --capacity {'9' * 5000}KiB", ["is not a size"]),
         (f"bound {SHAPE} --capacity 1KiB --latex --json", ["latex True", "with --json"]),
         (f"bound {SHAPE}", ["capacity None: is missing"]),
+        (f"bound {SHAPE} --capacity 1KiB --algorithm fft", ["algorithm 'fft': is none of direct"]),
+        (
+            f"bound {SHAPE} --capacity 1KiB --algorithm 'winograd:F(2x2,5x5)'",
+            ["is for kernel (5, 5)"],
+        ),
+        (
+            f"bound {SHAPE} --strides 2,2 --capacity 1KiB --algorithm 'winograd:F(2x2,3x3)'",
+            ["strides (2, 2): Winograd convolution needs 1"],
+        ),
         (f"bound {SHAPE} --machine h900", ["machine 'h900': is none of a100, h200, laptop"]),
         (f"bound {SHAPE} --machine h200 --capacity 1KiB", ["takes the place of --capacity"]),
         ("bound --capacity 1KiB", ["input None: is missing"]),
