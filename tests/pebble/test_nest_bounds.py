@@ -1,0 +1,215 @@
+"""Bounds of nests: closed forms, the convolution's bounds, explicit schedules, exact pebbling."""
+
+from itertools import permutations, product
+
+import pytest
+import sympy
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from nests import affine_nests, points_in, schedule_traffic, touched
+from pebbling import exact_io, mac_chain
+
+from pebble import Access, Affine, ConvShape, InputError, LoopNest, UndecidedError
+from pebble.bounds import compulsory, loomis_whitney, pairs
+from pebble.nest_bounds import nest_bounds, nest_lower_bound
+
+M = sympy.Symbol("M", integer=True, positive=True)
+
+
+def extents(names):
+    return [sympy.Symbol(f"L_{name}", integer=True, positive=True) for name in names]
+
+
+def test_matrix_product():
+    compulsory_bound, segments = nest_bounds(
+        LoopNest.from_einsum("ij,jk->ik", {"i": 300, "j": 200, "k": 100})
+    )
+    i, j, k = extents("ijk")
+    assert sympy.expand(compulsory_bound.expression - (i * j + j * k + i * k)) == 0
+    assert sympy.simplify(segments.expression - (2 * i * j * k / sympy.sqrt(M) - 2 * M)) == 0
+    assert segments.leading == 2 * i * j * k / sympy.sqrt(M)
+    assert segments.validity.startswith("every M; all extents")
+    assert segments.latex() == r"Q \ge \frac{2 L_{i} L_{j} L_{k}}{\sqrt{M}} - 2 M"
+    assert segments.words(100) == 2 * 300 * 200 * 100 // 10 - 200
+
+
+@pytest.mark.parametrize(
+    "einsum, leading, rest",
+    [
+        # The formula of the module at sigma = 5/3: (2/3)**(2/3) * (3/2)**(2/3) * 3 = 3.
+        ("ijk,jr,kr->ir", lambda i, j, k, r: 3 * i * j * k * r / M ** sympy.Rational(2, 3), 1.5),
+        ("ijr,jk->ikr", lambda i, j, r, k: 2 * i * j * k * r / sympy.sqrt(M), 2),
+    ],
+)
+def test_contractions(einsum, leading, rest):
+    letters = dict.fromkeys(x for x in einsum if x.isalpha())
+    bound = nest_bounds(LoopNest.from_einsum(einsum, dict.fromkeys(letters, 100)))[1]
+    assert sympy.simplify(bound.leading - leading(*extents(letters))) == 0
+    assert sympy.simplify(bound.leading - bound.expression - sympy.Rational(rest) * M) == 0
+
+
+def test_n_body():
+    # |E| <= (F*x)**(1/2) * y is largest on K words at F = x = K/4, y = K/2: K**2 / 8, K = 2*M.
+    nest = LoopNest.projective({"i": 500, "j": 400}, {"F": "i", "x": "i", "y": "j"}, written="F")
+    i, j = extents("ij")
+    assert sympy.simplify(nest_bounds(nest)[1].expression - (2 * i * j / M - M)) == 0
+
+
+def test_matrix_vector_is_compulsory():
+    (only,) = nest_bounds(LoopNest.from_einsum("ij,j->i", {"i": 30, "j": 40}))
+    assert only.words(1) == 30 * 40 + 40 + 30
+
+
+def test_short_loops():
+    # With k short the product of two k-columns: |E| <= C * k, hence only compulsory traffic counts.
+    nest = LoopNest.from_einsum("ij,jk->ik", {"i": 1000, "j": 1000, "k": 2})
+    bounds = nest_bounds(nest)
+    assert nest_lower_bound(nest, 10_000) == bounds[0].words(10_000) == 1_000_000 + 4000
+    assert nest_lower_bound(nest, 3) == bounds[1].words(3)
+
+
+# --- convolutions -------------------------------------------------------------------------------
+
+# Without padding and dilation; strides that divide the kernel, where the reuse is the same for all
+# taps: there pebble.bounds has the same closed forms, proved for convolutions alone.
+SHAPES = [
+    ConvShape.of((1, 64, 56, 56), (256, 64, 1, 1)),
+    ConvShape.of((2, 256, 56, 56), (512, 256, 1, 1), strides=(2, 2)),
+    ConvShape.of((1, 128, 58, 58), (256, 128, 3, 3)),
+    ConvShape.of((1, 32, 60, 60), (64, 32, 4, 6), strides=(2, 3)),
+    ConvShape.of((1, 32, 60, 60), (64, 8, 4, 4), strides=(2, 1), group=4),
+    ConvShape.of((3, 16, 100), (64, 16, 5)),
+    ConvShape.of((1, 8, 20, 20, 20), (8, 8, 3, 3, 3)),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("capacity", [5, 64, 1000, 16384])
+def test_convolutions_equal_their_own_bounds(shape, capacity):
+    bounds = nest_bounds(shape.nest())
+    found = {bound.words(capacity) for bound in bounds}
+    assert bounds[0].words(capacity) == compulsory(shape, capacity).words
+    theorems = [loomis_whitney]
+    if any(k > s for k, s in zip(shape.kernel, shape.strides, strict=True)):
+        theorems.append(pairs)
+    for theorem in theorems:
+        words = theorem(shape, capacity).words
+        # Floating point is rounded down by 1e-9 of the whole share.
+        assert any(words - 1 - 2e-9 * (words + 2 * capacity) <= w <= words for w in found)
+
+
+def test_small_filter_symbols():
+    shape = ConvShape.of((4, 64, 58, 58), (64, 64, 3, 3))
+    bound = nest_bounds(shape.nest())[2]
+    n, k, c, oh, kh, ow, kw = extents(["n", "k", "c", "oh", "kh", "ow", "kw"])
+    work = n * k * c * oh * kh * ow * kw
+    assert sympy.simplify(bound.expression - (2 * work / sympy.sqrt(M * kh * kw) - 2 * M)) == 0
+
+
+def test_strided_filter_symbols():
+    bound = nest_bounds(ConvShape.of((4, 64, 59), (64, 64, 5), strides=(2,)).nest())[-1]
+    n, k, c, ow, kw = extents(["n", "k", "c", "ow", "kw"])
+    share = 2 * n * k * c * ow * kw / sympy.sqrt(M * sympy.ceiling(kw / 2))
+    assert sympy.simplify(bound.expression - (share - 2 * M)) == 0
+
+
+# --- against schedules --------------------------------------------------------------------------
+
+
+def best_traffic(nest, capacity, orders, tiles):
+    names = [name for name, _ in nest.loops]
+    found = [
+        schedule_traffic(
+            nest, points_in(nest, order, dict(zip(names, sizes, strict=True))), capacity
+        )
+        for order in orders
+        for sizes in tiles
+    ]
+    return min((words for words in found if words is not None), default=None)
+
+
+@settings(max_examples=220, deadline=None)
+@given(affine_nests(), st.data())
+def test_no_schedule_beats_the_bound(nest, data):
+    assume(nest.points <= 200)
+    try:
+        bounds = nest_bounds(nest)
+    except UndecidedError:
+        assume(False)
+    names = [name for name, _ in nest.loops]
+    orders = data.draw(st.lists(st.permutations(names), min_size=1, max_size=3, unique_by=tuple))
+    sizes = st.tuples(*(st.integers(1, extent) for _, extent in nest.loops))
+    tiles = [(1,) * len(names), *data.draw(st.lists(sizes, min_size=2, max_size=3))]
+    for capacity in (2, 3, 4, 6, 9, 20):
+        traffic = best_traffic(nest, capacity, orders, tiles)
+        if traffic is not None:
+            assert max(bound.words(capacity) for bound in bounds) <= traffic
+
+
+@pytest.mark.parametrize(
+    "einsum, loops",
+    [
+        ("ij,jk->ik", {"i": 6, "j": 6, "k": 6}),
+        ("ijk,jr,kr->ir", {"i": 4, "j": 4, "k": 4, "r": 4}),
+    ],
+)
+@pytest.mark.parametrize("capacity", [4, 8, 16])
+def test_schedules_come_near_the_bound(einsum, loops, capacity):
+    """Every order with cubes of three sizes: bounds 2.5 times as high would be refuted."""
+    nest = LoopNest.from_einsum(einsum, loops)
+    tiles = [(size,) * len(loops) for size in (1, 2, 3)]
+    traffic = best_traffic(nest, capacity, list(permutations(loops)), tiles)
+    bound = nest_lower_bound(nest, capacity)
+    assert bound <= traffic < 2.5 * bound
+
+
+@settings(max_examples=100, deadline=None)
+@given(affine_nests())
+def test_touched_elements_are_counted(nest):
+    try:
+        bound = nest_bounds(nest)[0]
+    except UndecidedError:
+        assume(False)
+    names = [name for name, _ in nest.loops]
+    points = [dict(zip(names, p, strict=True)) for p in product(*(range(n) for _, n in nest.loops))]
+    count = sum(len(elements) for elements in touched(nest, points).values())
+    assert bound.words(1) == count
+    numbers = {sympy.Symbol(f"L_{n}", integer=True, positive=True): e for n, e in nest.loops}
+    assert bound.expression.subs(numbers) == count
+
+
+@pytest.mark.parametrize(
+    "einsum, loops, capacity",
+    [
+        ("ij,jk->ik", {"i": 2, "j": 2, "k": 2}, 4),
+        ("ij,jk->ik", {"i": 2, "j": 2, "k": 2}, 6),
+        ("ij,j->i", {"i": 3, "j": 2}, 4),
+        ("i,j->ij", {"i": 3, "j": 2}, 3),
+        ("ij,jr->ir", {"i": 3, "j": 2, "r": 1}, 5),
+    ],
+)
+def test_exact_pebbling_is_never_below(einsum, loops, capacity):
+    nest = LoopNest.from_einsum(einsum, loops)
+    *read, wrote = sorted(nest.accesses, key=lambda a: a.written)
+    terms = {}
+    for values in product(*(range(n) for n in loops.values())):
+        point = dict(zip(loops, values, strict=True))
+        words = [(a.array, *(s.at(point) for s in a.subscripts)) for a in (*read, wrote)]
+        terms.setdefault(words[-1], []).append(tuple(words[:-1]))
+    assert nest_lower_bound(nest, capacity) <= exact_io(*mac_chain(terms), capacity)
+
+
+# --- input --------------------------------------------------------------------------------------
+
+
+def test_nests_without_a_bound():
+    i, j = Affine.of({"i": 1}), Affine.of({"j": 1})
+    loops = (("i", 4), ("j", 4))
+    with pytest.raises(InputError, match="must write one array, and writes 2"):
+        nest_bounds(LoopNest(loops, (Access("A", (i,), True), Access("B", (j,), True))))
+    with pytest.raises(InputError, match="must write one array, and writes 0"):
+        nest_bounds(LoopNest(loops, (Access("A", (i,)),)))
+    with pytest.raises(InputError, match="reads A, which it writes"):
+        nest_bounds(LoopNest(loops, (Access("A", (i,), True), Access("A", (j,)))))
+    with pytest.raises(InputError, match="capacity 0: must be at least 1 word"):
+        nest_lower_bound(LoopNest(loops, (Access("A", (i, j), True),)), 0)
