@@ -15,6 +15,14 @@ are full. At T = M / (sigma - 1), for G points::
 
     Q >= G/C * (sigma-1)**(sigma-1) * product of (1/s)**s * M**(1-sigma) - M/(sigma-1)
 
+Equal work. Cut in n runs of equal work instead. The words of a run were resident at its start (at
+most M, none at the first start) or arrive in it as charged loads::
+
+    Q >= n * sigma * (G / (n * C * product of s**s))**(1/sigma) - (n - 1) * M
+
+for every n that divides G. The best n is near the number of segments above, has the same leading
+term, and adds M where segments subtract M / (sigma - 1).
+
 The exponents come from :mod:`pebble.projections`; C is the product of the powers of the extents.
 """
 
@@ -25,7 +33,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from math import ceil, exp, log, prod
 from typing import Any
 
@@ -48,6 +56,7 @@ Expr = Any
 
 ENUMERATION_LIMIT = 1 << 16
 """Points up to which the elements of a general access are counted one by one."""
+_SCHEDULES = "any order, partial sums and recomputation"
 _SAFE = 1 - 1e-9
 """Factor on values found in floating point: their rounding errors are far below it."""
 
@@ -122,8 +131,8 @@ class CompulsoryBound(NestBound):
 
 
 @dataclass(frozen=True)
-class SegmentBound(NestBound):
-    """The segment argument with one choice of exponents.
+class ExponentBound(NestBound):
+    """A bound from one choice of exponents.
 
     Attributes:
         exponents: with ``|E| <= product of words(array)**s * product of extent(part)**z``.
@@ -132,27 +141,46 @@ class SegmentBound(NestBound):
     exponents: Exponents
 
     @property
-    def expression(self) -> Expr:
-        """The closed form of the module's head; exact radicals."""
-        import sympy
-
-        rest = sympy.Rational(1) / (_rational(self.exponents.total) - 1)
-        return self.leading - rest * _capacity()
-
-    @property
     def leading(self) -> Expr:
-        """G/C times the constant and the power of M."""
+        """G/C times the constant and the power of M, in exact radicals."""
         import sympy
 
         sigma = _rational(self.exponents.total)
-        value = (sigma - 1) ** (sigma - 1) * _capacity() ** (1 - sigma)
+        value = self._work / self._set_limit
+        return sympy.powsimp(value * (sigma - 1) ** (sigma - 1) * _capacity() ** (1 - sigma))
+
+    @property
+    def _work(self) -> Expr:
+        """G. A loop of one iteration has no symbol: the exponents need not know it."""
+        return prod(_extent(loop) for loop, extent in self.nest.loops if extent > 1)
+
+    @property
+    def _set_limit(self) -> Expr:
+        """C * product of s**s: points that sigma words, one a unit of exponent, allow."""
+        value = _rational(Fraction(1))
         for _, s in self.exponents.arrays:
-            value *= (1 / _rational(s)) ** _rational(s)
-        for loop, extent in self.nest.loops:
-            value *= _extent(loop) if extent > 1 else 1
+            value *= _rational(s) ** _rational(s)
         for part, z in self.exponents.limits:
-            value /= _part_extent(part) ** _rational(z)
-        return sympy.powsimp(value)
+            value *= _part_extent(part) ** _rational(z)
+        return value
+
+    @property
+    def _log_set_limit(self) -> float:
+        extents = dict(self.nest.loops)
+        return sum(float(s) * log(s) for _, s in self.exponents.arrays) + sum(
+            float(z) * log(part.extent(int(extents[part.loop])))
+            for part, z in self.exponents.limits
+        )
+
+
+@dataclass(frozen=True)
+class SegmentBound(ExponentBound):
+    """The segment argument of the module's head."""
+
+    @property
+    def expression(self) -> Expr:
+        """The closed form at T = M / (sigma - 1)."""
+        return self.leading - _capacity() / (_rational(self.exponents.total) - 1)
 
     def words(self, capacity_words: int) -> int:
         """The better of the two whole segment lengths beside M / (sigma - 1)."""
@@ -164,15 +192,47 @@ class SegmentBound(NestBound):
         """T * (G / chi(M + T) - 1), rounded the safe way; valid for every whole T."""
         if length < 1:
             return 0
-        extents = dict(self.nest.loops)
         sigma = float(self.exponents.total)
-        largest = sigma * log((capacity_words + length) / sigma)
-        for _, s in self.exponents.arrays:
-            largest += float(s) * log(s)
-        for part, z in self.exponents.limits:
-            largest += float(z) * log(part.extent(int(extents[part.loop])))
+        largest = sigma * log((capacity_words + length) / sigma) + self._log_set_limit
         share = exp(log(length) + log(self.nest.points) - largest)
         return max(ceil(share * _SAFE - length), 0)
+
+
+@dataclass(frozen=True)
+class EqualWorkBound(ExponentBound):
+    """The equal-work argument of the module's head."""
+
+    @property
+    def expression(self) -> Expr:
+        """The bound with n, the number of runs, a symbol."""
+        import sympy
+
+        runs = sympy.Symbol("n", integer=True, positive=True)
+        sigma = _rational(self.exponents.total)
+        share = (self._work / (runs * self._set_limit)) ** (1 / sigma)
+        return sympy.powsimp(runs * sigma * share) - (runs - 1) * _capacity()
+
+    def words(self, capacity_words: int) -> int:
+        """The best of a few numbers of runs, whose works differ by at most one point."""
+        _check_capacity(capacity_words)
+        sigma = float(self.exponents.total)
+        work = int(self.nest.points)
+        # The real optimum: runs as large as a segment that touches M * sigma / (sigma - 1) words.
+        largest = sigma * log(capacity_words / (sigma - 1)) + self._log_set_limit
+        share = min(max(exp(largest), 1.0), float(work))
+        near = (work / share, work / int(share), work / ceil(share))
+        counts = {1, *(int(n) for n in near), *(ceil(n) for n in near)}
+        return max(self._with_runs(capacity_words, n) for n in counts)
+
+    def _with_runs(self, capacity_words: int, runs: int) -> int:
+        small, larger = divmod(int(self.nest.points), runs)
+        words = (runs - larger) * self._cost(small) + larger * self._cost(small + 1)
+        return max(ceil(words * _SAFE - (runs - 1) * capacity_words), 0)
+
+    def _cost(self, work: int) -> float:
+        """Fewest words on which so many points may be computed."""
+        sigma = float(self.exponents.total)
+        return sigma * exp((log(work) - self._log_set_limit) / sigma)
 
 
 @lru_cache(maxsize=256)
@@ -193,6 +253,7 @@ def nest_bounds(nest: LoopNest) -> tuple[NestBound, ...]:
     ...     print(bound)
     compulsory: Q >= L_i*L_j + L_i*L_k + L_j*L_k
     brascamp-lieb: Q >= 2*L_i*L_j*L_k/sqrt(M) - 2*M
+    brascamp-lieb, equal work: Q >= 3*L_i**(2/3)*L_j**(2/3)*L_k**(2/3)*n**(1/3) - M*(n - 1)
     """
     _check_nest(nest)
     plain = projections(nest)
@@ -202,18 +263,14 @@ def nest_bounds(nest: LoopNest) -> tuple[NestBound, ...]:
         with suppress(UndecidedError):  # the bounds without splitting stand
             for exponents in limited_exponents(split):
                 found.setdefault(exponents, split)
-    every = "any order, partial sums and recomputation"
     return (
         CompulsoryBound(
             "compulsory",
             nest,
             "cold misses of the touched elements",
-            f"every M; {_sizes(plain)}; {every}",
+            f"every M; {_sizes(plain)}; {_SCHEDULES}",
         ),
-        *(
-            SegmentBound(_name(e), nest, _source(e), f"{_whole(e)}; {_sizes(used)}; {every}", e)
-            for e, used in found.items()
-        ),
+        *chain.from_iterable(_from_exponents(nest, e, used) for e, used in found.items()),
     )
 
 
@@ -228,15 +285,28 @@ def nest_lower_bound(nest: LoopNest, capacity_words: int) -> int:
         InputError, UndecidedError: as :func:`nest_bounds`; a capacity below one word.
 
     >>> nest_lower_bound(LoopNest.from_einsum("ij,jk->ik", {"i": 64, "j": 64, "k": 64}), 256)
-    32256
+    33024
     """
     _check_capacity(capacity_words)
     return max(bound.words(capacity_words) for bound in nest_bounds(nest))
 
 
-def _name(exponents: Exponents) -> str:
+def _from_exponents(
+    nest: LoopNest, exponents: Exponents, used: Projections
+) -> tuple[NestBound, NestBound]:
     short = ", ".join(str(part) for part, _ in exponents.limits)
-    return f"brascamp-lieb, short {short}" if short else "brascamp-lieb"
+    name = f"brascamp-lieb, short {short}" if short else "brascamp-lieb"
+    source, sizes = _source(exponents), f"{_sizes(used)}; {_SCHEDULES}"
+    return (
+        SegmentBound(name, nest, source, f"{_whole(exponents)}; {sizes}", exponents),
+        EqualWorkBound(
+            f"{name}, equal work",
+            nest,
+            source,
+            f"every M and every n that divides the work; {sizes}",
+            exponents,
+        ),
+    )
 
 
 def _source(exponents: Exponents) -> str:
