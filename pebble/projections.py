@@ -465,9 +465,6 @@ def _lattice(generators: frozenset[Matrix], width: int) -> tuple[Matrix, ...]:
 def _image_rank(rows: Matrix, subspace: Matrix) -> int:
     return len(
         echelon(
-            [
-                [sum((a * x for a, x in zip(row, v, strict=True)), Fraction(0)) for row in rows]
-                for v in subspace
-            ]
+            [[sum(a * x for a, x in zip(row, v, strict=True)) for row in rows] for v in subspace]
         )
     )

@@ -4,51 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import gcd, lcm
 
+Matrix = tuple[tuple[int, ...], ...]
 Vector = tuple[Fraction, ...]
-Matrix = tuple[Vector, ...]
 
 
-def echelon(rows: Sequence[Sequence[Fraction | int]]) -> Matrix:
-    """Reduced row echelon form without zero rows: the canonical basis of the rows' span.
+def echelon(rows: Sequence[Sequence[int]]) -> Matrix:
+    """The canonical basis of the rows' span over the rationals.
 
-    >>> [[int(x) for x in row] for row in echelon([[2, 4, 0], [1, 2, 3], [3, 6, 3]])]
-    [[1, 2, 0], [0, 0, 1]]
+    Reduced row echelon form without zero rows, each scaled to coprime integers with a positive
+    leading one.
+
+    >>> echelon([[2, 4, 0], [1, 2, 3], [3, 6, 3]])
+    ((1, 2, 0), (0, 0, 1))
     """
-    left = [[Fraction(x) for x in row] for row in rows]
-    done: list[list[Fraction]] = []
+    left = [tuple(row) for row in rows]
+    done: list[tuple[int, ...]] = []
     for column in range(len(left[0]) if left else 0):
-        pivot = next((row for row in left if row[column]), None)
-        if pivot is None:
+        k = next((k for k, row in enumerate(left) if row[column]), None)
+        if k is None:
             continue
-        left.remove(pivot)
-        scaled = [x / pivot[column] for x in pivot]
-        left = [_cleared(row, scaled, column) for row in left]
-        done = [_cleared(row, scaled, column) for row in done] + [scaled]
-    return tuple(tuple(row) for row in done)
+        pivot = _coprime(left.pop(k), column)
+        left = [_cleared(row, pivot, column) for row in left]
+        done = [_cleared(row, pivot, column) for row in done] + [pivot]
+    leads = [next(c for c, x in enumerate(row) if x) for row in done]
+    return tuple(_coprime(row, lead) for row, lead in zip(done, leads, strict=True))
 
 
-def _cleared(row: list[Fraction], pivot: list[Fraction], column: int) -> list[Fraction]:
+def _coprime(row: tuple[int, ...], lead: int) -> tuple[int, ...]:
+    unit = gcd(*row) if row[lead] > 0 else -gcd(*row)
+    return row if unit == 1 else tuple(x // unit for x in row)
+
+
+def _cleared(row: tuple[int, ...], pivot: tuple[int, ...], column: int) -> tuple[int, ...]:
     factor = row[column]
     if not factor:
         return row
-    return [x - factor * p for x, p in zip(row, pivot, strict=True)]
+    scale = pivot[column]
+    return tuple(scale * x - factor * p for x, p in zip(row, pivot, strict=True))
 
 
-def null_space(rows: Sequence[Sequence[Fraction | int]], columns: int) -> Matrix:
+def null_space(rows: Sequence[Sequence[int]], columns: int) -> Matrix:
     """Canonical basis of all x of this many columns with ``row . x == 0`` for each row.
 
     >>> null_space([[1, 1]], 2)
-    ((Fraction(1, 1), Fraction(-1, 1)),)
+    ((1, -1),)
     """
     reduced = echelon(rows)
     leads = [next(c for c, x in enumerate(row) if x) for row in reduced]
+    scale = lcm(*(row[lead] for row, lead in zip(reduced, leads, strict=True)))
     basis = []
     for free in sorted(set(range(columns)) - set(leads)):
-        vector = [Fraction(0)] * columns
-        vector[free] = Fraction(1)
+        vector = [0] * columns
+        vector[free] = scale
         for row, lead in zip(reduced, leads, strict=True):
-            vector[lead] = -row[free]
+            vector[lead] = -row[free] * scale // row[lead]
         basis.append(vector)
     return echelon(basis)
 
