@@ -43,3 +43,29 @@ def test_errors():
 
 def test_printing():
     assert str(Affine.of({"o": 2, "k": 1, "z": 0}, -3)) == "k + 2*o - 3"
+
+
+def test_einsum():
+    nest = LoopNest.from_einsum("ii, ij -> j", {"i": 2, "j": 3})
+    assert str(nest) == "for i < 2, j < 3: C[j] += A[i, i] * B[i, j]"
+    scalar = LoopNest.from_einsum("i,i->", {"i": 2})
+    assert str(scalar) == "for i < 2: C[] += A[i] * B[i]"
+
+
+@pytest.mark.parametrize(
+    "einsum, extents, message",
+    [
+        ("ij,jk", {}, "must hold one '->'"),
+        ("i->i->i", {"i": 2}, "must hold one '->'"),
+        ("i...->i", {"i": 2}, "'.' is no letter"),
+        ("i->ij", {"i": 2}, "no operand has the output's 'j'"),
+        ("ij->ii", {"i": 2, "j": 2}, "the output repeats 'i'"),
+        ("ij->i", {"i": 2}, "must name each of i, j"),
+        ("i->i", {"i": 2, "j": 2}, "must name each of i, and no other"),
+        ("i->i", {"i": 0}, "extent of loop i 0: must be positive"),
+        (",".join("i" * 26) + "->i", {"i": 2}, "over 25 operands"),
+    ],
+)
+def test_einsum_errors(einsum, extents, message):
+    with pytest.raises(InputError, match=message):
+        LoopNest.from_einsum(einsum, extents)
