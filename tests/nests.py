@@ -4,13 +4,16 @@ from hypothesis import strategies as st
 
 from pebble import Access, Affine, LoopNest
 
+EXTENTS = st.integers(1, 6)
+
 
 @st.composite
-def affine_nests(draw):
+def affine_nests(draw, extent=EXTENTS, projective=None):
     """Nests of 2 to 4 loops and 2 or 3 arrays: projective ones, or small coefficients."""
     names = "ijkl"[: draw(st.integers(2, 4))]
-    extents = [draw(st.integers(1, 6)) for _ in names]
-    projective = draw(st.booleans())
+    extents = [draw(extent) for _ in names]
+    if projective is None:
+        projective = draw(st.booleans())
     accesses = []
     for k, array in enumerate("CAB"[: draw(st.integers(2, 3))]):
         if projective:
