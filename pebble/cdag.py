@@ -142,6 +142,7 @@ class _Builder:
         self._names: list[str] = []
         self._outputs: list[int] = []
         self._inputs: dict[Hashable, int] = {}
+        self._finished: set[Hashable] = set()
 
     def add(self, name: str, operands: Iterable[int], more: int | None = None) -> int:
         read = [*operands] if more is None else [*operands, more]
@@ -153,14 +154,20 @@ class _Builder:
         if not operands:
             raise InputError("terms", operands, "a product needs at least one operand")
         for operand in operands:
+            self._refuse_if(operand in self._finished, operand)
             if operand not in self._inputs:
                 self._inputs[operand] = self.add(str(operand), ())
         return [self._inputs[operand] for operand in operands]
 
     def finish(self, output: Hashable, last: int | None) -> None:
-        if output in self._inputs:
-            raise InputError("terms", output, "is an output and an operand", "rename one")
+        self._refuse_if(output in self._inputs, output)
+        self._finished.add(output)
         self._outputs.append(self.add(str(output), ()) if last is None else last)
+
+    @staticmethod
+    def _refuse_if(both: bool, name: Hashable) -> None:
+        if both:
+            raise InputError("terms", name, "is an output and an operand", "rename one")
 
     def build(self) -> Cdag:
         return Cdag(tuple(self.predecessors), tuple(self._outputs), tuple(self._names))

@@ -25,9 +25,11 @@ discarding is free. (S) below refers to this.
    computed once, so by 3 no output among them is missing. So a red v with a red w is dropped, a
    blue v with a blue w forgotten, and v is not computed while w is red.
 6. A vertex whose operands are all red is computed at once, if a slot is free: by (S) with
-   recomputation. Without recomputation it is, if the computation frees an operand by 4 (hold the
-   result where the schedule holds the operand) or its result needs no slot afterwards. When
-   sliding it is also done in a full memory where an operand can be dropped by 4 or 5.
+   recomputation. Without recomputation it is, if its result needs no slot afterwards, or if it
+   frees, by 4, an operand that is not blue (hold, store and load the result where the schedule
+   does so with the operand; one that is blue would be cheaper to evict than the result). When
+   sliding it is also done in a full memory where such an operand, or with recomputation any that
+   is dropped by 4 or 5, gives its slot.
 7. Among the vertices to evict, those that are dropped after the step by 4 or 5 go first, and a
    sliding result takes the slot of such an operand if there is one, by (S).
 8. Without recomputation, what is evicted and still has open successors is stored.
@@ -42,6 +44,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 from pebble.cdag import Cdag
 from pebble.errors import TooLargeError
@@ -49,8 +52,7 @@ from pebble.errors import TooLargeError
 State = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One computation; masks of the vertices evicted before it and of those of them stored.
 
     ``slid`` is the operand whose slot the result takes, or -1.
@@ -130,8 +132,8 @@ class Search:
                 continue
             if not self._outputs & ~state[1]:
                 return cost, _path(came, state)
-            for words, blue, step in self._steps(*state):
-                after, total = (step.red_after, blue), cost + words
+            for words, after, step in self._steps(*state):
+                total = cost + words
                 known = cost_of.get(after)
                 if known is not None and known <= total:
                     continue
@@ -192,12 +194,12 @@ class Search:
         return _Frame(open_, read, tuple(before), sum(1 << w for w, m in enumerate(before) if m))
 
     # --- steps ------------------------------------------------------------------------------------
-    def _steps(self, red: int, blue: int) -> list[tuple[int, int, Step]]:
-        """(words, blue after, step) of every step in normal form; one only where rule 6 applies."""
+    def _steps(self, red: int, blue: int) -> list[tuple[int, State, Step]]:
+        """(words, state after, step) of each step in normal form; only one where rule 6 applies."""
         frame = self._frame(red, blue)
         supply = red | blue | self._inputs
         free = red.bit_count() < self._capacity
-        found: list[tuple[int, int, Step]] = []
+        found: list[tuple[int, State, Step]] = []
         for w in bits(frame.open & ~red & ~frame.covered(red)):
             operands = self._operands[w]
             if operands & ~supply:
@@ -208,6 +210,8 @@ class Search:
             keep = held & after.read & ~after.before[w]
             if not operands & ~red:
                 idle = operands & ~keep
+                if not self._recomputation:
+                    idle &= self._inner & ~blue
                 at_once = self._recomputation or idle or not keep >> w & 1
                 if (free and at_once) or (self._sliding and idle):
                     return self._with_evictions(red, blue, w, keep, after)
@@ -216,7 +220,7 @@ class Search:
 
     def _with_evictions(
         self, red: int, blue: int, w: int, keep: int, after: _Frame
-    ) -> list[tuple[int, int, Step]]:
+    ) -> list[tuple[int, State, Step]]:
         operands, new = self._operands[w], 1 << w
         full = red | operands
         words = (operands & ~red).bit_count() + (self._outputs & new & ~blue).bit_count()
@@ -224,15 +228,18 @@ class Search:
         found = []
         for evicted, slid in self._evictions(full, operands, keep):
             kept = (full | new) & keep & ~evicted
-            kept &= ~after.covered(kept)
-            storable = evicted & keep & self._inner & ~blue
-            for stored in _subsets(storable) if self._recomputation else (storable,):
-                if self._recomputation:
-                    after_blue = self._forget(blue | stored, after)
-                else:
-                    after_blue = blue | (full | new) & self._inner & ~kept
+            if kept & after.ends:
+                kept &= ~after.covered(kept)
+            if not self._recomputation:
+                storable = evicted & keep & self._inner & ~blue
+                marked = blue | (full | new) & self._inner & ~kept
+                step = Step(w, evicted, storable, slid, kept)
+                found.append((words + storable.bit_count(), (kept, marked), step))
+                continue
+            for stored in _subsets(evicted & keep & self._inner & ~blue):
+                state = kept, self._forget(blue | stored, after)
                 step = Step(w, evicted, stored, slid, kept)
-                found.append((words + stored.bit_count(), after_blue, step))
+                found.append((words + stored.bit_count(), state, step))
         return found
 
     def _evictions(self, full: int, operands: int, keep: int) -> Iterator[tuple[int, int]]:
@@ -260,7 +267,10 @@ class Search:
         intermediate = blue & ~self._outputs
         if not intermediate:
             return blue
-        return blue & self._outputs | intermediate & after.read & ~after.covered(blue)
+        intermediate &= after.read
+        if blue & after.ends:
+            intermediate &= ~after.covered(blue)
+        return blue & self._outputs | intermediate
 
 
 def _subsets(mask: int) -> Iterator[int]:

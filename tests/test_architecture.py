@@ -66,8 +66,9 @@ def test_doctests():
 
     tried = 0
     for name in ("pebble.axis", "pebble.units", "pebble.nest", "pebble.shapes", "pebble.bounds",
-                 "pebble.symbolic", "pebble.rational", "pebble.projections",
-                 "pebble.nest_bounds", "tiling.cuts", "tiling.search", "tiling.loglp"):  # fmt: skip
+                 "pebble.symbolic", "pebble.cdag", "pebble.game", "pebble.rational",
+                 "pebble.projections", "pebble.nest_bounds",
+                 "tiling.cuts", "tiling.search", "tiling.loglp"):  # fmt: skip
         result = doctest.testmod(importlib.import_module(name))
         assert result.failed == 0, name
         tried += result.attempted
