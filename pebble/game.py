@@ -86,7 +86,8 @@ def least_io(
     """The exact least number of loads and stores, with a schedule.
 
     Args:
-        graph: about 24 vertices take seconds at any capacity.
+        graph: layers and products of 24 vertices take seconds at any capacity, graphs without such
+            structure up to about a minute at the smallest ones.
         capacity: red pebbles, words of fast memory.
         sliding, recomputation: rules of the game, see the module.
         limit: states that the search may hold, each about half a kilobyte.
