@@ -4,6 +4,7 @@ Not the PyPI package ``Pebble`` (process pools), whose import name is the same.
 """
 
 from pebble.axis import Axis
+from pebble.cdag import Cdag
 from pebble.errors import (
     InfeasibleError,
     InputError,
@@ -15,6 +16,7 @@ from pebble.errors import (
     TooLargeError,
     UndecidedError,
 )
+from pebble.game import least_io
 from pebble.machine import Machine, MemoryLevel, machine_names
 from pebble.nest import Access, Affine, LoopNest
 from pebble.network import Layer, Network, Skipped, network_names
@@ -25,6 +27,7 @@ __all__ = [
     "Access",
     "Affine",
     "Axis",
+    "Cdag",
     "ConvShape",
     "InfeasibleError",
     "InputError",
@@ -43,6 +46,7 @@ __all__ = [
     "UndecidedError",
     "capacity_words",
     "itemsize",
+    "least_io",
     "machine_names",
     "network_names",
 ]
