@@ -1,6 +1,15 @@
 """Settings that hold for every test."""
 
+import os
+
 import pytest
+from hypothesis import settings
+
+# A change is judged on the same examples each time it is checked; new ones are looked for in runs
+# by hand, and by tests/soak_laws.py.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 
 def pytest_collection_modifyitems(items):
