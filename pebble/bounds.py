@@ -49,7 +49,7 @@ from dataclasses import dataclass
 from math import ceil, isqrt, prod, sqrt
 
 from pebble.axis import ceil_div
-from pebble.errors import InputError
+from pebble.fields import check_capacity
 from pebble.shapes import ConvShape
 
 _HONG_KUNG = "Hong and Kung 1981, red-blue pebble game"
@@ -126,8 +126,7 @@ def lower_bound(shape: ConvShape, capacity_words: int) -> LowerBound:
     >>> lower_bound(shape, 4096).binding
     'equal-work'
     """
-    if capacity_words < 1:
-        raise InputError("capacity", capacity_words, "must be at least 1 word")
+    check_capacity(capacity_words)
     proved = (compulsory, loomis_whitney, pairs, segments, equal_work, mixed_work)
     published = (zhang_xiao_tan, demmel_dinh)
     bounds = [theorem(shape, capacity_words) for theorem in (*proved, *published)]
@@ -197,7 +196,7 @@ def equal_work(shape: ConvShape, capacity_words: int) -> Bound:
     nothing of order M is lost. Source: derived above.
     """
     words, runs = equal_work_cost(shape, capacity_words, (1, 1, 1))
-    return Bound("equal-work", _rounded(words), _LOOMIS, note=f"{runs} runs of equal work")
+    return Bound("equal-work", rounded_up(words), _LOOMIS, note=f"{runs} runs of equal work")
 
 
 def mixed_work(shape: ConvShape, capacity_words: int) -> Bound:
@@ -234,7 +233,7 @@ def mixed_work(shape: ConvShape, capacity_words: int) -> Bound:
             step = sqrt(step)
     best, runs = value(share, _FINE)
     note = f"{runs} runs; shares of input, weight, output " + ", ".join(f"{s:.3f}" for s in share)
-    return Bound("mixed-work", _rounded(best), _LOOMIS, note=note)
+    return Bound("mixed-work", rounded_up(best), _LOOMIS, note=note)
 
 
 _FINE, _COARSE = range(20, 101), range(30, 81, 10)
@@ -371,7 +370,7 @@ def _grid(capacity_words: int) -> list[int]:
     return sorted(lengths)
 
 
-def _rounded(value: float) -> int:
+def rounded_up(value: float) -> int:
     """A bound found in floating point, below its real value, as a bound on whole words."""
     return max(ceil(value - 1e-6), 0)
 

@@ -21,6 +21,12 @@ def integers(field: str, values: Sequence[int], least: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+def check_capacity(capacity_words: int) -> None:
+    """Raise ``InputError`` for a fast memory that holds no word."""
+    if capacity_words < 1:
+        raise InputError("capacity", capacity_words, "must be at least 1 word")
+
+
 def per_axis(
     field: str, values: Sequence[int] | None, rank: int, default: int, least: int = 1
 ) -> tuple[int, ...]:

@@ -39,6 +39,7 @@ from typing import Any
 
 from pebble.axis import Axis
 from pebble.errors import InputError, UndecidedError
+from pebble.fields import check_capacity
 from pebble.nest import LoopNest
 from pebble.projections import (
     Exponents,
@@ -125,7 +126,7 @@ class CompulsoryBound(NestBound):
 
     def words(self, capacity_words: int) -> int:
         """Elements touched, at any capacity."""
-        _check_capacity(capacity_words)
+        check_capacity(capacity_words)
         found = projections(self.nest)
         return sum(_touched_words(found, maps) for maps in _by_array(found))
 
@@ -184,7 +185,7 @@ class SegmentBound(ExponentBound):
 
     def words(self, capacity_words: int) -> int:
         """The better of the two whole segment lengths beside M / (sigma - 1)."""
-        _check_capacity(capacity_words)
+        check_capacity(capacity_words)
         best = capacity_words / (self.exponents.total - 1)
         return max(self._with_segments(capacity_words, t) for t in {int(best), ceil(best)})
 
@@ -214,7 +215,7 @@ class EqualWorkBound(ExponentBound):
 
     def words(self, capacity_words: int) -> int:
         """The best of a few numbers of runs, whose works differ by at most one point."""
-        _check_capacity(capacity_words)
+        check_capacity(capacity_words)
         sigma = float(self.exponents.total)
         work = int(self.nest.points)
         # The real optimum: runs as large as a segment that touches M * sigma / (sigma - 1) words.
@@ -287,7 +288,7 @@ def nest_lower_bound(nest: LoopNest, capacity_words: int) -> int:
     >>> nest_lower_bound(LoopNest.from_einsum("ij,jk->ik", {"i": 64, "j": 64, "k": 64}), 256)
     33024
     """
-    _check_capacity(capacity_words)
+    check_capacity(capacity_words)
     return max(bound.words(capacity_words) for bound in nest_bounds(nest))
 
 
@@ -329,11 +330,6 @@ def _sizes(used: Projections) -> str:
 
 
 # --- checks -------------------------------------------------------------------------------------
-
-
-def _check_capacity(capacity_words: int) -> None:
-    if capacity_words < 1:
-        raise InputError("capacity", capacity_words, "must be at least 1 word")
 
 
 def _check_nest(nest: LoopNest) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 
-from pebble.bounds import equal_work_cost
+from pebble.bounds import equal_work_cost, rounded_up
 from pebble.errors import InputError
 from pebble.shapes import ConvShape
 
@@ -71,7 +70,7 @@ def lower_bound_bytes(
     counts = (shape.input_words, shape.weight_words, shape.output_words)
     compulsory = sum(p * count for p, count in zip(sizes, counts, strict=True))
     equal_work, _ = equal_work_cost(shape, capacity_bytes, sizes)
-    return ByteBound(shape, capacity_bytes, sizes, compulsory, max(ceil(equal_work - 1e-6), 0))
+    return ByteBound(shape, capacity_bytes, sizes, compulsory, rounded_up(equal_work))
 
 
 _FIELDS = ("input_bytes", "weight_bytes", "output_bytes")

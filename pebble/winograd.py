@@ -35,6 +35,7 @@ from math import prod
 from pebble.axis import Axis, ceil_div
 from pebble.bounds import FRACTION_BITS, Bound, LowerBound, compulsory, root_sum
 from pebble.errors import InputError
+from pebble.fields import check_capacity
 from pebble.shapes import ConvShape
 
 _SOURCE = "Loomis and Whitney 1949 at each transformed position; derived in pebble.winograd"
@@ -55,8 +56,7 @@ def winograd_bound(shape: ConvShape, capacity_words: int, outputs: Sequence[int]
     >>> winograd_bound(layer, 4096, (2, 2)).words
     6221824
     """
-    if capacity_words < 1:
-        raise InputError("capacity", capacity_words, "must be at least 1 word")
+    check_capacity(capacity_words)
     _check(shape, outputs)
     sizes = [e + r - 1 for e, r in zip(outputs, shape.kernel, strict=True)]
     tiles = shape.batch * prod(

@@ -206,7 +206,7 @@ def report_csv(report: Report) -> str:
     writer = csv.DictWriter(out, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for result in report.layers:
-        record = {**layer_record(result)}
+        record = layer_record(result)
         record |= {
             key: "x".join(map(str, value)) if isinstance(value, list) else value
             for key, value in shape_record(result.layer.shape).items()

@@ -15,7 +15,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from pebble.axis import ceil_div
-from pebble.errors import InfeasibleError, InputError, SolverError
+from pebble.errors import InfeasibleError, SolverError
+from pebble.fields import check_capacity
 from pebble.shapes import ConvShape
 from tiling.cuts import AxisCut, axis_tile_sizes, cut_axis, tile_sizes
 from tiling.tile import Schedule, Tiling
@@ -59,8 +60,7 @@ def optimise(shape: ConvShape, capacity_words: int, *, private: bool = False) ->
     >>> optimise(shape, 4096).traffic.words <= 12_409_856
     True
     """
-    if capacity_words < 1:
-        raise InputError("capacity", capacity_words, "must be at least 1 word")
+    check_capacity(capacity_words)
     if shape.batch == 0 or shape.macs == 0:
         order = ("n", *shape.axis_names, "k", "c")
         ones = dict.fromkeys(tile_extents(shape), 1)
@@ -121,11 +121,7 @@ class _Grid:
             ]
 
         def product(name: str) -> Floats:
-            values = per_axis(name)
-            total = values[0].copy()
-            for value in values[1:]:
-                total *= value
-            return total
+            return prod(per_axis(name), start=np.ones(1))
 
         batch = np.array(batches, dtype=float)[index[0]]
         channels = shape.group_out_channels
